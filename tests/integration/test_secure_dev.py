@@ -4,6 +4,7 @@ Source: docs/operating/security.md; decision 0069."""
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,17 @@ def test_app_uses_topics_and_groups_and_no_more(secure: Path) -> None:
     with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
         for future in admin.create_acls([MORE]).values():
             future.result(TIMEOUT_S)
+
+
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="needs Debian's kcat (2026-11-30)")
+def test_kcat_of_debian_logs_in_with_the_printed_file(secure: Path) -> None:
+    """It has librdkafka 2.0, which finds out otherwise whether brokers take logins, and writes its
+    nonce twice."""
+    file = str(secure / "secure" / "app.conf")
+    words = ["kcat", "-F", file, "-L", "-m", str(TIMEOUT_S)]
+    listed = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert listed.returncode == 0, listed.stderr
+    assert "2 brokers" in listed.stdout
 
 
 def test_commands_of_this_machine_are_the_administrator(secure: Path) -> None:

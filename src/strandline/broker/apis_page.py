@@ -62,9 +62,10 @@ def _offered(keys: Iterable[int]) -> Iterator[str]:
     for key in keys:
         api, handler = APIS[key], HANDLERS[key]
         last = api.max_version if handler.max_version is None else handler.max_version
-        versions = f"{api.min_version}" if last == api.min_version else f"{api.min_version}-{last}"
+        first = api.served_min
+        versions = f"{first}" if last == first else f"{first}-{last}"
         note = note_of(handler)
-        if api.advertised_min < api.min_version:
+        if api.advertised_min < first:
             note += f" ApiVersions names {api.advertised_min} as the first, which clients look for."
         if last < api.max_version:
             note += f" Kafka has versions up to {api.max_version}."

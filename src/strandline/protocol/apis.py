@@ -233,13 +233,10 @@ class Api:
     flexible_from: int | None
     """First version with compact lengths and tags; None: there is none."""
     advertised_min: int
-    """Lowest version that ApiVersions names, below `min_version` where clients infer from it, and
-    above it where brokers do not serve all that can be decoded."""
-
-    @property
-    def served_min(self) -> int:
-        """Lowest version that brokers serve."""
-        return max(self.min_version, self.advertised_min)
+    """Lowest version that ApiVersions names: below `served_min` where clients infer from it."""
+    served_min: int
+    """Lowest version that brokers serve: above `min_version` where they do not serve all that can
+    be decoded."""
 
     def is_flexible(self, version: int) -> bool:
         """Whether this version has compact lengths, tags, and the higher header."""
@@ -251,7 +248,11 @@ class Api:
 
 
 def _api(
-    request: type[Message], response: type[Message], *, advertised_min: int | None = None
+    request: type[Message],
+    response: type[Message],
+    *,
+    advertised_min: int | None = None,
+    served_min: int | None = None,
 ) -> Api:
     versions = VersionRange.parse(request.VERSIONS)
     flexible = VersionRange.parse(request.FLEXIBLE)
@@ -269,6 +270,7 @@ def _api(
         max_version=versions.last,
         flexible_from=None if request.FLEXIBLE == "none" else flexible.first,
         advertised_min=versions.first if advertised_min is None else advertised_min,
+        served_min=versions.first if served_min is None else served_min,
     )
 
 
@@ -289,7 +291,8 @@ APIS: dict[int, Api] = {
         _api(SyncGroupRequest, SyncGroupResponse),
         _api(DescribeGroupsRequest, DescribeGroupsResponse),
         _api(ListGroupsRequest, ListGroupsResponse),
-        _api(SaslHandshakeRequest, SaslHandshakeResponse, advertised_min=1),
+        # librdkafka before 2.1 logs in only where the range holds version 0, and then by version 1.
+        _api(SaslHandshakeRequest, SaslHandshakeResponse, served_min=1),
         _api(ApiVersionsRequest, ApiVersionsResponse),
         _api(CreateTopicsRequest, CreateTopicsResponse),
         _api(DeleteTopicsRequest, DeleteTopicsResponse),

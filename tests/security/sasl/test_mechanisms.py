@@ -3,6 +3,8 @@
 Source: RFC 4616, RFC 5802; CVE-2024-56128 (a nonce that is not checked)."""
 
 import base64
+import hashlib
+import hmac
 
 import pytest
 from bench import scram_client
@@ -53,6 +55,44 @@ def test_the_right_password(name: str, user: str) -> None:
     server = ScramServer(name, BOOK)
     log_in(server, name, user, PASSWORD)
     assert server.principal == Principal.user(user)
+
+
+def final_of_older_librdkafka(first: str, challenge: str, *, nonce: str) -> bytes:
+    """The message of librdkafka before 2.6.1, which writes `nonce` before the whole one."""
+    altered = challenge.replace("r=", f"r={nonce}", 1)
+    salted = scram_client.last_message(first, altered, PASSWORD)
+    unsigned = salted[: salted.rindex(",p=")]
+    signed = ",".join([first.removeprefix("n,,"), challenge, unsigned])
+    salt, iterations = (one.split("=", 1)[1] for one in challenge.split(",")[1:3])
+    key = hashlib.pbkdf2_hmac("sha512", PASSWORD.encode(), base64.b64decode(salt), int(iterations))
+    client_key = hmac.digest(key, b"Client Key", "sha512")
+    signature = hmac.digest(hashlib.sha512(client_key).digest(), signed.encode(), "sha512")
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    return f"{unsigned},p={base64.b64encode(proof).decode()}".encode()
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_client_may_write_its_own_nonce_twice_and_nothing_else(is_own: bool) -> None:
+    server = ScramServer("SCRAM-SHA-512", BOOK)
+    first = "n,,n=alice,r=abcdef"
+    challenge = server.step(first.encode()).decode()
+    last = final_of_older_librdkafka(first, challenge, nonce="abcdef" if is_own else "abcdeg")
+    if is_own:
+        server.step(last)
+        assert server.principal == Principal.user("alice")
+    else:
+        with pytest.raises(SaslError, match="nonce"):
+            server.step(last)
+
+
+def test_a_final_message_needs_the_nonce_of_the_server() -> None:
+    server = ScramServer("SCRAM-SHA-512", BOOK)
+    first = "n,,n=alice,r=abcdef"
+    challenge = server.step(first.encode()).decode()
+    whole = challenge.split(",")[0].removeprefix("r=")
+    without = challenge.replace(whole, "abcdef", 1)
+    with pytest.raises(SaslError, match="nonce"):
+        server.step(final_of_older_librdkafka(first, without, nonce="abcdef"))
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])

@@ -1,7 +1,8 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: a password that never crosses the network.
 
 How:    client-first --> server-first; client-final --> server-final. The library checks nonces and
-        proofs; the server stores no password.
+        proofs; the server stores no password. librdkafka before 2.6.1 repeats its own nonce before
+        the whole one: that is accepted, for the proof covers the server's nonce there, too.
 Source: RFC 5802, RFC 7677; KIP-84."""
 
 from strandline.security.sasl.mechanism import SaslError
@@ -45,6 +46,7 @@ class ScramServer:
                 self._is_begun = True
                 self._exchange.set_client_first(message)
                 return str(self._exchange.get_server_first()).encode()
+            self._expect_repeated_nonce(message)
             self._exchange.set_client_final(message)
             answer = str(self._exchange.get_server_final()).encode()
         except (ScramException, ValueError) as error:
@@ -53,6 +55,17 @@ class ScramServer:
             raise SaslError(f"user {self._user!r}: unknown")
         self.principal = Principal.user(self._user)
         return answer
+
+    def _expect_repeated_nonce(self, client_final: str) -> None:
+        """If the message has the client's nonce twice, let the library compare it with just that:
+        client nonce, client nonce, server nonce."""
+        from scramp.core import Nonce
+
+        exchange = self._exchange
+        whole = str(exchange.nonce)
+        repeated = whole.removesuffix(str(exchange.s_nonce)) + whole
+        if f",r={repeated}," in client_final:
+            exchange.nonce = Nonce(repeated)
 
     def _find(self, user: str) -> tuple[bytes, bytes, bytes, int]:
         """The library's question: the salt, the stored key, the server key, the iterations."""
