@@ -13,6 +13,11 @@ from strandline.base.errors import OperatorError
 from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, print_line, print_table, show
+from strandline.security.sasl.iterations import (
+    ITERATIONS_DEFAULT,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+)
 
 app = typer.Typer(
     help="Users: names with passwords, for listeners where clients log in.", no_args_is_help=True
@@ -35,7 +40,6 @@ Mechanisms = Annotated[
         help="SCRAM-SHA-256 or SCRAM-SHA-512; may be repeated; default: both.",
     ),
 ]
-ITERATIONS = 8_192
 
 
 @app.command()
@@ -44,8 +48,11 @@ def create(
     password_file: PasswordFile = None,
     mechanism: Mechanisms = None,
     iterations: Annotated[
-        int, typer.Option(min=4_096, max=16_384, metavar="COUNT", help="Rounds of hashing.")
-    ] = ITERATIONS,
+        int,
+        typer.Option(
+            min=ITERATIONS_MIN, max=ITERATIONS_MAX, metavar="COUNT", help="Rounds of hashing."
+        ),
+    ] = ITERATIONS_DEFAULT,
     file: Annotated[
         Path | None,
         typer.Option(

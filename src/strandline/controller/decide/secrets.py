@@ -17,7 +17,8 @@ from strandline.controller.user_commands import (
 )
 from strandline.model.access import ScramSecret
 from strandline.protocol.errors import Error
-from strandline.security.sasl.secrets import HASHES, ITERATIONS_MAX, ITERATIONS_MIN
+from strandline.security.sasl.iterations import ITERATIONS_MAX, ITERATIONS_MIN
+from strandline.security.sasl.secrets import HASHES
 
 USER_LENGTH_MAX = 256
 """Characters of a user's name."""

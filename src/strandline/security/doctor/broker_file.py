@@ -21,7 +21,7 @@ from strandline.config.webhook_hosts import near_hosts
 from strandline.model.access import ScramSecret
 from strandline.security.doctor.file_facts import FileFacts, key_files
 from strandline.security.doctor.finding import Finding, Level
-from strandline.security.sasl.secrets import ITERATIONS_DEFAULT
+from strandline.security.sasl.iterations import ITERATIONS_DEFAULT
 
 DAY_MS = 24 * 3600 * 1000
 SOON_MS = 30 * DAY_MS

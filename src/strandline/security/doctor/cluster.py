@@ -19,7 +19,7 @@ from strandline.model.access import (
     Rule,
 )
 from strandline.security.doctor.finding import Finding, Level
-from strandline.security.sasl.secrets import ITERATIONS_DEFAULT
+from strandline.security.sasl.iterations import ITERATIONS_DEFAULT
 from strandline.security.session import ANONYMOUS, USER
 
 NAMES_MAX = 5

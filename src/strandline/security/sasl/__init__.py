@@ -7,5 +7,6 @@ Map:    mechanism.py  the interface of a mechanism, and its error
         tokens.py     what a token must say
         token_keys.py the keys that tokens are signed with
         users_file.py users before the controller knows any
+        iterations.py how often a password is hashed
         secrets.py    the secrets of users, and made-up ones of unknown users
 Source: RFC 4422; KIP-43, KIP-84, KIP-152; decision 0069."""

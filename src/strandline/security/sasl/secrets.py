@@ -14,10 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from strandline.model.access import ScramSecret
+from strandline.security.sasl.iterations import ITERATIONS_DEFAULT
 
-ITERATIONS_DEFAULT = 8_192
-ITERATIONS_MIN = 4_096
-ITERATIONS_MAX = 16_384
 SALT_BYTES = 24
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """{mechanism: its hash}"""
