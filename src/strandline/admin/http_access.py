@@ -24,7 +24,7 @@ from strandline.broker.broker import Broker
 from strandline.broker.operations.log_budget import LogBudget
 from strandline.config.other_ports import HEALTH, READ, MetricsSection
 from strandline.model.access import CLUSTER_NAME, Kind, Operation
-from strandline.security.audit.event import AuditEvent, EventKind
+from strandline.security.audit.event import AuditEvent, EventKind, groups_detail
 from strandline.security.http_tokens import HttpTokens
 from strandline.security.sasl import oauth_bearer
 from strandline.security.sasl.mechanism import SaslError
@@ -107,13 +107,19 @@ class HttpAccess:
         if verdict.is_allowed:
             return None
         self._audit(
-            EventKind.REFUSAL,
-            session,
-            operation=Operation.DESCRIBE.name,
-            resource_type=Kind.CLUSTER.name,
-            resource_name=CLUSTER_NAME,
-            api=path,
-            groups=verdict.groups,
+            AuditEvent(
+                kind=EventKind.REFUSAL,
+                is_allowed=False,
+                principal=str(session.principal),
+                listener=session.listener,
+                address=session.host,
+                mechanism=session.mechanism,
+                api=path,
+                operation=Operation.DESCRIBE.name,
+                resource_type=Kind.CLUSTER.name,
+                resource_name=CLUSTER_NAME,
+                details=groups_detail(verdict.groups),
+            )
         )
         told = f"Forbidden: {session.principal} may not describe the cluster\n"
         return Answer([told.encode()], HTTPStatus.FORBIDDEN)
@@ -124,39 +130,22 @@ class HttpAccess:
         delay_ms = self._services.logins.delays.note(asker.host, now_ms)
         text = "a request from %s at the HTTP port failed to authenticate: %s"
         self._lines.write(logging.WARNING, text, asker.host, reason[:LOGGED_LENGTH_MAX])
-        unknown = Session(listener=PLACE, host=asker.host, mechanism=mechanism)
-        self._audit(EventKind.LOGIN, unknown, principal="unknown")
+        self._audit(
+            AuditEvent(
+                kind=EventKind.LOGIN,
+                is_allowed=False,
+                principal="unknown",
+                listener=PLACE,
+                address=asker.host,
+                mechanism=mechanism,
+            )
+        )
         await asyncio.sleep(delay_ms / 1000)
         return _unauthorised(', error="invalid_token"')
 
-    def _audit(
-        self,
-        kind: EventKind,
-        session: Session,
-        *,
-        principal: str = "",
-        operation: str = "",
-        resource_type: str = "",
-        resource_name: str = "",
-        api: str = "",
-        groups: tuple[str, ...] = (),
-    ) -> None:
+    def _audit(self, event: AuditEvent) -> None:
         if self._services.audit is not None:
-            self._services.audit.add(
-                AuditEvent(
-                    kind=kind,
-                    is_allowed=False,
-                    principal=principal or str(session.principal),
-                    listener=session.listener,
-                    address=session.host,
-                    mechanism=session.mechanism,
-                    api=api,
-                    operation=operation,
-                    resource_type=resource_type,
-                    resource_name=resource_name,
-                    details=(("groups", ", ".join(groups)),) if groups else (),
-                )
-            )
+            self._services.audit.add(event)
 
 
 def _token_of(authorization: tuple[str, ...]) -> str | None:

@@ -56,9 +56,9 @@ from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
-from strandline.security.acls.authoriser import ALLOWED, TOLD_GROUPS_MAX, Verdict
+from strandline.security.acls.authoriser import ALLOWED, Verdict
 from strandline.security.audit.audit_log import AuditLog
-from strandline.security.audit.event import AuditEvent, EventKind
+from strandline.security.audit.event import AuditEvent, EventKind, groups_detail
 from strandline.security.sasl.mechanism import Mechanism
 from strandline.security.session import Session
 from strandline.tiered.objects.buckets import Buckets
@@ -291,9 +291,6 @@ class RequestContext(msgspec.Struct, eq=False):
         than the session's; `groups`: those whose rules decided."""
         log, session = self.services.audit, self.session
         if log is not None:
-            if groups:
-                told = ", ".join(sorted(groups)[:TOLD_GROUPS_MAX])
-                details = (*details, ("groups", told))
             log.add(
                 AuditEvent(
                     kind=kind,
@@ -308,7 +305,7 @@ class RequestContext(msgspec.Struct, eq=False):
                     resource_type=resource_type,
                     resource_name=resource_name,
                     error=error,
-                    details=details,
+                    details=(*details, *groups_detail(groups)),
                 )
             )
 

@@ -7,9 +7,12 @@ How:    every text is cut to `TEXT_CHARS_MAX` characters; the line is JSON in AS
 Source: decision 0069."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+
+from strandline.security.acls.authoriser import TOLD_GROUPS_MAX
 
 TEXT_CHARS_MAX = 256
 CUT = "..."
@@ -47,6 +50,11 @@ class AuditEvent:
     resource_name: str = ""
     error: str = ""
     details: tuple[tuple[str, str], ...] = ()
+
+
+def groups_detail(groups: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The detail that names the groups whose rules decided; none without groups."""
+    return (("groups", ", ".join(sorted(groups)[:TOLD_GROUPS_MAX])),) if groups else ()
 
 
 def line_of(event: AuditEvent, *, broker_id: int, wall_ms: int) -> bytes:
