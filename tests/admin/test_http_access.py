@@ -17,9 +17,9 @@ from joserfc import jwk, jwt
 
 from strandline.admin.http_access import HttpAccess
 from strandline.admin.http_server import Answer, Asker
-from strandline.broker.access import failure_delays
 from strandline.broker.access.authorisation import Authorisation
-from strandline.broker.access.logins import Logins
+from strandline.broker.authentication import failure_delays
+from strandline.broker.authentication.logins import Logins
 from strandline.config.load import load_broker_config
 from strandline.model.access import (
     CLUSTER_NAME,

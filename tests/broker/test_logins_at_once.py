@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from tests.broker.broker_world import BrokerWorld, Sink
 
-from strandline.broker.access.logins import Logins
+from strandline.broker.authentication.logins import Logins
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from strandline.base.errors import ApiError
-from strandline.broker.access import failure_delays
-from strandline.broker.access.logins import SLOW_STEPS_OF_ADDRESS_MAX, Logins
+from strandline.broker.authentication import failure_delays
+from strandline.broker.authentication.logins import SLOW_STEPS_OF_ADDRESS_MAX, Logins
 from strandline.config.broker import BrokerConfig, BrokerSection, ClusterSection
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Cluster

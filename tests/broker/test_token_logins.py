@@ -13,9 +13,9 @@ import pytest
 from joserfc import jwk, jwt
 
 from strandline.base.errors import ApiError, OperatorError
-from strandline.broker.access import failure_delays
-from strandline.broker.access.logins import Logins
-from strandline.broker.access.token_keys import READ_INTERVAL_MIN_MS
+from strandline.broker.authentication import failure_delays
+from strandline.broker.authentication.key_set_refresh import READ_INTERVAL_MIN_MS
+from strandline.broker.authentication.logins import Logins
 from strandline.config.load import load_broker_config
 from strandline.model.cluster import Cluster
 from strandline.network.loop_clock import LoopClock

@@ -3,7 +3,8 @@
 Map:    handlers/         One file for each Kafka API.
         read_replicas/    Topics that are read out of another cluster's bucket.
         tier_exports/     Exports of the tiers that this broker leads.
-        access/           Logins of clients, and their rights.
+        authentication/   Logins of clients, and their tokens.
+        access/           Rights of clients, and what their requests change.
         quotas/           How much of this broker each client may use.
         server/           Client connections: frames in, ordered answers out.
         fetch/            Consumers' reads.

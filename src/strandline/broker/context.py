@@ -21,7 +21,7 @@ import msgspec
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.access.authorisation import Authorisation
-from strandline.broker.access.logins import Logins
+from strandline.broker.authentication.logins import Logins
 from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 from strandline.broker.coordinators.producer_ids import ProducerIds

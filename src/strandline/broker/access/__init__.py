@@ -1,12 +1,8 @@
-"""Authentication and authorisation of clients, and rules in Kafka's messages.
+"""Authorisation of requests, and rules in Kafka's messages.
 
-Map:    authorisation.py  asks the rules of the controller's log
-        requirements.py   what each request needs: a table
-        changes.py        what requests change, for the audit log: a table
-        logins.py         logins by SASL
-        failure_delays.py what a failed login costs
-        token_verifier.py verifies tokens of an identity provider
-        token_keys.py     keeps the keys that tokens are verified with
+Map:    requirements.py   what each request needs: a table
+        authorisation.py  asks the rules of the controller's log
         config_rights.py  the right that a resource's configuration takes
+        changes.py        what requests change, for the audit log: a table
         acl_messages.py   rules and filters in Kafka's messages
 Source: decision 0069."""

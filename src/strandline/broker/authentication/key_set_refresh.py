@@ -32,7 +32,7 @@ _PLACE = "[oauthbearer] jwks_endpoint_url"
 _log = logging.getLogger("strandline.security")
 
 
-class TokenKeySource:
+class KeySetRefresh:
     """See the module. Raises OperatorError if the file, or the trust, cannot be read now."""
 
     def __init__(self, section: OAuthBearerSection) -> None:

@@ -6,7 +6,7 @@ Source: decision 0069."""
 
 from collections.abc import Callable
 
-from strandline.broker.access.token_keys import TokenKeySource
+from strandline.broker.authentication.key_set_refresh import KeySetRefresh
 from strandline.config.broker import BrokerConfig
 from strandline.security.sasl import oauth_bearer
 from strandline.security.sasl.oauth_bearer import OAuthBearerServer
@@ -28,7 +28,7 @@ class TokenVerifier:
             groups_claim=section.groups_claim_name,
         )
         self._wall_ms = wall_ms
-        self._keys = TokenKeySource(section)
+        self._keys = KeySetRefresh(section)
 
     def start(self) -> None:
         """Keep the keys up to date."""

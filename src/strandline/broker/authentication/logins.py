@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from strandline.base.errors import ApiError
-from strandline.broker.access.failure_delays import FailureDelays
-from strandline.broker.access.token_verifier import verifier_of
+from strandline.broker.authentication.failure_delays import FailureDelays
+from strandline.broker.authentication.token_verifier import verifier_of
 from strandline.broker.operations.log_budget import LogBudget
 from strandline.config.broker import BrokerConfig
 from strandline.config.listener_section import Listener
