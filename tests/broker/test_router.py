@@ -10,7 +10,8 @@ import pytest
 from tests.broker.broker_world import BrokerWorld
 
 from strandline.base.errors import ApiError, ProtocolError
-from strandline.broker.context import Cold, Handler, Hot, RequestContext
+from strandline.broker.context import RequestContext
+from strandline.broker.handler_kinds import Cold, Handler, Hot
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.server.router import Router
 from strandline.protocol.apis import APIS

@@ -23,6 +23,7 @@ Map:    handlers/         One file for each Kafka API.
         features.py       the features of a cluster, and their levels
         apis_page.py      the reference page of the APIs
         not_offered.py    APIs of Kafka that are not there, and why
+        handler_kinds.py  handlers with a task each, and without
         handler_table.py  which handler serves which API
 Source: Design sections 3 to 5.
 """

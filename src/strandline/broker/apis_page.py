@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from strandline.broker.access.requirements import rights_of
-from strandline.broker.context import Cold, Handler
+from strandline.broker.handler_kinds import Cold, Handler
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.not_offered import NOT_OFFERED
 from strandline.protocol.apis import APIS, OWN_APIS_FROM

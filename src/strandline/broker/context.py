@@ -12,7 +12,7 @@ Source: design section 5 (a client connection is never a queue of one); kafka-pr
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -54,7 +54,6 @@ from strandline.protocol.apis import API_KEYS, Api
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
-from strandline.protocol.table import Message
 from strandline.replication.host.replication import Replication
 from strandline.security.acls.authoriser import ALLOWED, Verdict
 from strandline.security.audit.audit_log import AuditLog
@@ -365,28 +364,3 @@ class RequestContext(msgspec.Struct, eq=False):
         self.frame = None
         self.on_abandoned = None
         self.sink.on_answered(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Cold:
-    """A handler that runs as a task: `async def handle(request, context) -> response`.
-
-    An ApiError that it raises becomes the response's `error_code`, where the response has one.
-    `max_version`: the highest that is offered, where that is not the highest there is.
-    `refuse`: from a request and an error its answer to a client without the right, where an
-    `error_code` alone does not say it."""
-
-    handle: Callable[..., Awaitable[Message]]
-    max_version: int | None = None
-    refuse: Callable[..., Message] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hot:
-    """A handler without a task: decodes `context.frame` and answers by `context.respond`."""
-
-    start: Callable[[RequestContext], None]
-    max_version: int | None = None
-
-
-Handler = Cold | Hot

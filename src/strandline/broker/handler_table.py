@@ -5,7 +5,7 @@ How:    API -> `Cold(handle)` or `Hot(start)` (see `context`). The router refuse
         a row, and clients do not see it. Versions are those of `protocol.apis.APIS`.
 Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 
-from strandline.broker.context import Cold, Handler, Hot
+from strandline.broker.handler_kinds import Cold, Handler, Hot
 from strandline.broker.handlers import (
     alter_broker_labels,
     alter_client_quotas,

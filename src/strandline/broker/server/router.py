@@ -22,15 +22,8 @@ from typing import NamedTuple
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.broker.access.changes import audit_changes, audit_failure
 from strandline.broker.access.requirements import require, require_row
-from strandline.broker.context import (
-    API_VERSIONS_KEY,
-    AnswerSink,
-    Cold,
-    Handler,
-    Hot,
-    RequestContext,
-    Services,
-)
+from strandline.broker.context import API_VERSIONS_KEY, AnswerSink, RequestContext, Services
+from strandline.broker.handler_kinds import Cold, Handler, Hot
 from strandline.broker.quotas.timed_steps import TimedSteps
 from strandline.broker.server.request_limits import ITEM_COUNT_MAX
 from strandline.protocol.apis import API_KEYS, APIS, Api
