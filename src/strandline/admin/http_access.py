@@ -2,7 +2,7 @@
 
 Why:    metrics and pages name topics, groups and brokers: not every machine that reaches the port
         may see them. A supervisor that looks at health has no token, in most clusters.
-How:    path is open to everyone, or the client shows a certificate --> seen
+How:    clients without a token may see the path, or this one has a certificate --> seen
         no credentials                          --> 401, at once
         a token of the file                     --> seen
         a token of the identity provider        --> seen; 403 if rules deny its user `describe` on

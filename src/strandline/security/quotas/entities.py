@@ -1,4 +1,4 @@
-"""What may be limited: users, client ids and addresses, and what is legal in a quota.
+"""Entities of quotas: users, client ids and addresses, and legal values of a quota.
 
 How:    An entity is a user, a client id, a user with a client id, or an address. Each name may be
         the default: all that have no quota of their own.
