@@ -3,6 +3,7 @@
 Source: Kafka 4.3's KafkaApis, ControllerApis and AuthorizerIntegrationTest; decision 0069."""
 
 from typing import NamedTuple
+from uuid import UUID
 
 from strandline.model.access import Kind, Operation
 from strandline.protocol.apis import APIS
@@ -52,10 +53,12 @@ from strandline.protocol.messages.describe_configs import (
 from strandline.protocol.messages.describe_groups import DescribeGroupsRequest
 from strandline.protocol.messages.describe_producers import DescribeProducersRequest
 from strandline.protocol.messages.describe_producers import TopicRequest as ProducersTopic
+from strandline.protocol.messages.describe_tier import DescribeTierRequest
 from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from strandline.protocol.messages.digest_replica import DigestReplicaRequest
 from strandline.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from strandline.protocol.messages.find_coordinator import FindCoordinatorRequest
 from strandline.protocol.messages.incremental_alter_configs import (
@@ -104,6 +107,8 @@ REFUSALS = {
     Kind.CLUSTER: Error.CLUSTER_AUTHORIZATION_FAILED,
 }
 TOPIC, GROUP = "orders", "readers"
+TOPIC_ID = UUID(int=100)
+"""That of a world's first topic."""
 NAMES = {Kind.TOPIC: TOPIC, Kind.GROUP: GROUP, Kind.CLUSTER: "kafka-cluster"}
 O = Operation  # noqa: E741 - a table of rights is read by its columns.
 
@@ -165,6 +170,8 @@ COMMITTED = OffsetFetchRequest(
         )
     ]
 )
+DIGEST = DigestReplicaRequest(topic=TOPIC)
+WHOLE_STATE = DescribeTierRequest(topic_id=TOPIC_ID, partition=0)
 COPY = CreatableTopic("copy", 1, 1, configs=[CreatableTopicConfig("read.replica.of", "file:///b")])
 RESTORED = [
     CreatableTopic(TOPIC, 1, 1, configs=[CreatableTopicConfig(key, value)])
@@ -343,6 +350,9 @@ ROWS = [
         1,
         cluster(O.ALTER_CONFIGS),
     ),
+    row("DigestReplica", DIGEST, 0, cluster(O.DESCRIBE), given=(topic(O.READ),)),
+    row("DigestReplica", DIGEST, 0, topic(O.READ), given=(cluster(O.DESCRIBE),)),
+    row("DescribeTier", WHOLE_STATE, 0, topic(O.READ), given=(cluster(O.DESCRIBE),)),
     *(
         whole(api, cluster(operation))
         for api, operation in {
@@ -365,7 +375,6 @@ ROWS = [
             "DescribeReplicaLogs": O.DESCRIBE,
             "DescribeStatus": O.DESCRIBE,
             "DescribeTier": O.DESCRIBE,
-            "DigestReplica": O.DESCRIBE,
             "AlterBrokerLabels": O.ALTER,
             "RuleZone": O.ALTER,
             "DeclareLost": O.ALTER,

@@ -14,6 +14,7 @@ from tests.integration.conftest import COMMAND, start_cluster, stop_cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 PASSWORD = "pa55-of-mia"
+READER = ("--allow-principal", "User:mia", "--operation")
 ALLOW = "to allow it: strandline "
 
 
@@ -112,7 +113,15 @@ def test_an_audit_names_each_right_that_it_lacks(secure: Secure) -> None:
     assert "what buckets have: " in secure.run("tiered", "status", mia=True, code=1)
     secure.allow(some)
     told = secure.run(*audit, mia=True, code=2)
-    assert told.startswith("error: User:mia may not describe topic counted; to allow it: ")
+    assert told.startswith("error: User:mia may not read topic counted; to allow it: ")
+    command = shlex.split(told.partition(ALLOW)[2])
+    secure.run("acl", "create", *READER, "describe", "--topic", "counted")
+    assert secure.run(*audit, mia=True, code=2) == told
+    assert secure.run("pipeline", "audit", mia=True, code=2) == told
+    secure.run(*command, "--region", "east")
+    told = secure.run(*audit, mia=True, code=2)
+    where = "by broker 2 in west, which has a replica"
+    assert told.startswith(f"error: User:mia may not read topic counted {where}; to allow it: ")
     secure.allow(told)
     assert "equal" in secure.run(*audit, mia=True)
     assert "equal" in secure.run(*audit)

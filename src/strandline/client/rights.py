@@ -84,8 +84,11 @@ def naming_right(
         raise missing_right(client, operation, kind, name) from error
 
 
-def require_topics(client: Client, topics: Sequence[str], operation: Operation) -> None:
-    """Raises MissingRightError if the leader of a partition of these topics would refuse."""
+def require_topics(
+    client: Client, topics: Sequence[str], operation: Operation, *, of_replicas: bool = False
+) -> None:
+    """Raises MissingRightError if the leader of a partition of these topics would refuse; or, with
+    `of_replicas`, a broker that has a replica."""
     view = client.metadata(list(topics))
     for name in topics:
         if name in view.topics and view.topics[name].error_code == Error.TOPIC_AUTHORIZATION_FAILED:
@@ -103,11 +106,15 @@ def require_topics(client: Client, topics: Sequence[str], operation: Operation) 
             if hidden or _lacks(one.topic_authorized_operations, operation):
                 refusing[one.name or ""].add(broker)
     for name, brokers in sorted(refusing.items()):
-        leaders = {one.leader for one in view.topics[name].partitions} & brokers
-        if leaders:
-            leader = min(leaders)
-            region = view.brokers[leader].rack
-            where = f" by broker {leader}{f' in {region}' if region else ''}, which leads it"
+        partitions = view.topics[name].partitions
+        asked = {one.leader for one in partitions}
+        if of_replicas:
+            asked.update(BrokerId(broker) for one in partitions for broker in one.replicas)
+        if asked & brokers:
+            broker = min(asked & brokers)
+            region = view.brokers[broker].rack
+            has = "has a replica" if of_replicas else "leads it"
+            where = f" by broker {broker}{f' in {region}' if region else ''}, which {has}"
             by = "" if brokers == told.keys() else where
             raise missing_right(client, operation, Kind.TOPIC, name, by=by)
 

@@ -135,7 +135,11 @@ OPEN = frozenset(
 """The APIs that need no right."""
 
 
-_BESIDES = {"OffsetDelete": " and `read` on each topic"}
+_BESIDES = {
+    "OffsetDelete": " and `read` on each topic",
+    "DescribeTier": "; for the whole state of a partition also `read` on the topic",
+    "DigestReplica": " and `read` on the topic",
+}
 """{API that needs a right as a whole: what its handler asks for besides}"""
 
 

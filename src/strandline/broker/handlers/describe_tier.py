@@ -3,13 +3,17 @@
 How:    the leader's committed state, which only a leader with a lease may give away: collectors of
         orphans delete by it. That a topic was deleted, only the controller may say, and only if it
         remembers the deletion: one that it does not know may be of another cluster, or lost.
+        The whole state has digests of records, by which a client could test guesses of them: it
+        takes `read` on the topic, as the records do.
 Source: decision 0058."""
 
 import asyncio
 
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_leader, find_partition, topic_by_id
 from strandline.controller.placing.policies import policy_in_force
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import Offset
 from strandline.placement.buckets import allowed_buckets
@@ -38,7 +42,7 @@ async def handle(request: DescribeTierRequest, context: RequestContext) -> Descr
         cluster_id=services.cluster.cluster_id, broker_id=services.broker_id
     )
     if request.topic_id != NO_TOPIC_ID:
-        answer.error_code = _tell_one(services, request, answer)
+        answer.error_code = _tell_one(context, request, answer)
     else:
         await _tell_topics(services, request.topics, answer)
         answer.traffic = [
@@ -57,14 +61,18 @@ async def handle(request: DescribeTierRequest, context: RequestContext) -> Descr
 
 
 def _tell_one(
-    services: Services, request: DescribeTierRequest, answer: DescribeTierResponse
+    context: RequestContext, request: DescribeTierRequest, answer: DescribeTierResponse
 ) -> Error:
+    services = context.services
     topic = topic_by_id(services, request.topic_id)
     if topic is None:
         if not services.controller.knows_everything:
             return Error.NOT_CONTROLLER
         is_deleted = request.topic_id in services.cluster.deleted_tiered
         return Error.UNKNOWN_TOPIC_ID if is_deleted else Error.UNKNOWN_TOPIC_OR_PARTITION
+    if not context.may(Operation.READ, Kind.TOPIC, topic.name):
+        answer.error_message = REFUSED
+        return Error.TOPIC_AUTHORIZATION_FAILED
     partition = find_partition(topic, request.partition)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION

@@ -3,13 +3,17 @@
 How:    the replica is described, and the parts of its files are found, in one step of the event
         loop; the worker reads them afterwards, although the log goes on. Only committed records
         are digested. Damage is answered, and reported to the repair of logs.
+        A digest tells whether a guess of a record's content is right, so the client needs `read`
+        on the topic, as for the records.
 Source: decision 0052."""
 
 from collections.abc import Sequence
 
 from strandline.base.errors import StorageError
+from strandline.broker.access.requirements import REFUSED
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition, find_replica
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Partition
 from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
@@ -36,6 +40,10 @@ _KINDS = frozenset(DigestKind)
 async def handle(request: DigestReplicaRequest, context: RequestContext) -> DigestReplicaResponse:
     """Describe the replica here, and digest the ranges asked for."""
     services = context.services
+    if not context.may(Operation.READ, Kind.TOPIC, request.topic):
+        return DigestReplicaResponse(
+            error_code=Error.TOPIC_AUTHORIZATION_FAILED, error_message=REFUSED
+        )
     topic = services.cluster.topics.get(request.topic)
     partition = find_partition(topic, request.partition)
     if topic is None or partition is None:

@@ -9,6 +9,8 @@ from uuid import UUID
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError, refusal
+from strandline.client.rights import missing_right
+from strandline.model.access import Kind, Operation
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error, message_of
 from strandline.protocol.messages.describe_tier import (
@@ -106,6 +108,8 @@ def tier_partition(
             raise UnknownTopicError(
                 f"the cluster knows neither a topic with the id {place.topic_id} nor its deletion"
             )
+        elif topic is not None and answer.error_code == Error.TOPIC_AUTHORIZATION_FAILED:
+            raise UncertainError(str(missing_right(client, Operation.READ, Kind.TOPIC, topic.name)))
         elif answer.error_code:
             reason = f"broker {target}: {message_of(answer.error_code)}"
         else:

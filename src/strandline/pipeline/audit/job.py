@@ -16,7 +16,7 @@ from typing import Protocol
 from strandline.client.access import Access
 from strandline.client.buckets.options import BucketOptions
 from strandline.client.cluster import Client
-from strandline.client.rights import require_cluster
+from strandline.client.rights import require_cluster, require_topics
 from strandline.client.views import ClusterView, TopicView
 from strandline.config.addresses import parse_bootstrap
 from strandline.model.access import Operation
@@ -120,6 +120,9 @@ class Audit:
             view, topics = choose_topics(
                 client, options.topics, with_internal=options.with_internal
             )
+            if options.access is not None:
+                names = [one.name for one in topics]
+                require_topics(client, names, Operation.READ, of_replicas=True)
             regions = regions_of(client, view, topics)
         return self.compare_topics(view, topics, regions)
 

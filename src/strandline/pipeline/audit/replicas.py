@@ -101,7 +101,7 @@ def choose_topics(
         or view.topics[name].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     ]
     hidden = [
-        str(missing_right(client, Operation.DESCRIBE, Kind.TOPIC, name))
+        str(missing_right(client, Operation.READ, Kind.TOPIC, name))
         for name in names
         if name not in missing and view.topics[name].error_code == Error.TOPIC_AUTHORIZATION_FAILED
     ]

@@ -86,7 +86,8 @@ class DescribeTierResponse(Message):
     # Of one partition: UNKNOWN_TOPIC_ID if this broker is the controller and the topic was deleted
     # for certain; NOT_CONTROLLER if another broker has to say that; UNKNOWN_TOPIC_OR_PARTITION if
     # the controller knows neither the topic nor its deletion, or the topic has fewer partitions;
-    # NOT_LEADER_OR_FOLLOWER if this broker does not lead it for certain now
+    # NOT_LEADER_OR_FOLLOWER if this broker does not lead it for certain now;
+    # TOPIC_AUTHORIZATION_FAILED without `read` on its topic
     error_code: Annotated[int, F("int16")] = 0
     error_message: Annotated[str | None, F("string", nullable="0+")] = None
     cluster_id: Annotated[str, F("string")] = ""

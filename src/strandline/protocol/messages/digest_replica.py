@@ -66,6 +66,7 @@ class DigestReplicaResponse(Message):
     FLEXIBLE = "0+"
 
     throttle_time_ms: Annotated[int, F("int32")] = 0
+    # TOPIC_AUTHORIZATION_FAILED without `read` on the topic;
     # UNKNOWN_TOPIC_OR_PARTITION; INCONSISTENT_TOPIC_ID; NOT_LEADER_OR_FOLLOWER without a replica
     # here; KAFKA_STORAGE_ERROR with one whose log cannot be used; OFFSET_OUT_OF_RANGE for a range
     # that is not within the local log start and the high watermark; THROTTLING_QUOTA_EXCEEDED
