@@ -18,7 +18,7 @@ from tests.broker.connection_world import (
     run,
 )
 
-from strandline.broker.server.limits import MIB, ServerLimits
+from strandline.broker.server.limits import MIB, UNKNOWN_BYTES_MAX, ServerLimits
 from strandline.broker.server.listening import ListenerTerms
 from strandline.security.session import Session
 
@@ -302,6 +302,23 @@ def test_a_client_that_has_not_logged_in_has_one_request_in_work() -> None:
         world.desk.blocked[0].sink.authenticate(Session())
         world.desk.blocked[0].respond(())
         await world.desk.wait_seen(20 + 3)
+
+    run(scenario, terms=LOGINS)
+
+
+def test_a_client_that_has_not_logged_in_takes_the_memory_of_one_request() -> None:
+    async def scenario(world: World) -> None:
+        client = await world.connect()
+        for number in range(2_000):
+            client.send(HELD, number, bytes(500))
+        await world.desk.wait_seen(1)
+        await world.settle()
+        assert 0 < world.server.partial_bytes <= UNKNOWN_BYTES_MAX
+        world.desk.blocked[0].sink.authenticate(Session())
+        for number in range(2_000):
+            await world.desk.wait_seen(number + 4)
+            world.desk.blocked[number].respond(())
+            assert (await client.receive())[0] == number
 
     run(scenario, terms=LOGINS)
 

@@ -340,6 +340,28 @@ def test_many_clients_at_once_all_get_their_turn(tmp_path: Path) -> None:
     )
 
 
+def test_a_handshake_that_fails_unforeseen_holds_up_no_other(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = client_tls(authority.trust)
+
+    async def scenario(world: World) -> None:
+        handshakes = world.server._handshakes
+        plain, failures = handshakes.on_done, ["no such name"]
+
+        def on_done(sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
+            if failures:
+                raise RuntimeError(failures.pop())
+            plain(sock, host, terms)
+
+        handshakes.on_done = on_done
+        assert (await asyncio.to_thread(one_echo, context, world.server.port, None))[1] == b""
+        assert (await asyncio.to_thread(one_echo, context, world.server.port, None))[1] == b"x"
+        assert handshakes.count == 0
+
+    terms = terms_of(authority.issue("server"))
+    run(scenario, limits=ServerLimits(handshake_ms=60_000), terms=terms)
+
+
 def test_a_connection_lives_on_while_certificates_change(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     files = authority.issue("server")

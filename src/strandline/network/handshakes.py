@@ -13,6 +13,7 @@ Source: docs/decisions/0069-access.md; RFC 8446 (records); OpenSSL's SSL_do_hand
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections import deque
@@ -38,6 +39,7 @@ _REASONS = {
 }
 
 T = TypeVar("T")
+_log = logging.getLogger("strandline.network")
 
 
 class Handshakes(Generic[T]):
@@ -172,6 +174,10 @@ class Handshake(Generic[T]):
             return
         except (OSError, ValueError) as error:
             self.close(str(error))
+            return
+        except Exception:  # A task boundary: one handshake may fail, the others go on.
+            _log.exception("the TLS handshake of %s failed", self.host)
+            self.close()
             return
         self._cancel_timer()
 

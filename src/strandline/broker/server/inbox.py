@@ -91,7 +91,7 @@ class Inbox:
         if self._large is not None:
             return self._receive_large(stream, self._large)
         start = self.resume()
-        wanted = PEEK_BYTES if self._expects_large else RECEIVE_BYTES
+        wanted = PEEK_BYTES if self._expects_large else self._room(start)
         try:
             count = stream.recv_into(self._view[start : start + wanted])
         except OSError:
@@ -101,6 +101,10 @@ class Inbox:
         if count == PEEK_BYTES and self._expects_large:
             count += self._receive_rest(stream)
         return count
+
+    def _room(self, kept_bytes: int) -> int:
+        """How much to read: of a client whose frames must be short, no more than one at a time."""
+        return min(RECEIVE_BYTES, max(1, _LENGTH.size + self._frame_bytes_max - kept_bytes))
 
     def _receive_rest(self, stream: Stream) -> int:
         """Read on, into the large frame that has begun, if any; the count of further bytes."""
