@@ -8,11 +8,12 @@ from typing import cast
 from tests.broker.connection_world import DEADLINE_S, ECHO, Client, World, run
 
 from strandline.base.clock import Clock
-from strandline.broker.quotas.address_rates import ADDRESSES_MAX, AddressRates, plain_address
+from strandline.broker.quotas.address_rates import ADDRESSES_MAX, AddressRates
 from strandline.broker.server.connection_rate import LOOK_AGAIN_MS, NO_RATE, ConnectionRate
 from strandline.config.broker_life import CONNECTION_RATE, validate_life_config
 from strandline.config.cluster import validate_cluster_config
 from strandline.model.cluster import Cluster
+from strandline.model.networks import canonical_host
 from strandline.security.quotas.keys import CONNECTION_CREATION_RATE, IP
 
 
@@ -116,9 +117,9 @@ def test_an_address_has_its_own_quota_or_the_default_one() -> None:
 
 
 def test_addresses_are_one_in_all_spellings() -> None:
-    assert plain_address("::ffff:10.0.0.1") == plain_address("10.0.0.1")
-    assert plain_address("0:0:0:0:0:0:0:1") == plain_address("::1")
-    assert plain_address("x") == "x"
+    assert canonical_host("::ffff:10.0.0.1") == canonical_host("10.0.0.1")
+    assert canonical_host("0:0:0:0:0:0:0:1") == canonical_host("::1")
+    assert canonical_host("x") == "x"
 
 
 def test_addresses_that_are_remembered_have_a_bound() -> None:

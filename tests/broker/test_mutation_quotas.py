@@ -128,6 +128,30 @@ def test_what_is_only_validated_and_what_exists_takes_no_tokens(
     assert create(world, 1)[0] == [THROTTLED]
 
 
+@pytest.mark.parametrize("version", [OLD_CREATE, CREATE])
+def test_what_the_controller_refuses_in_any_case_leaves_no_debt(
+    world: BrokerWorld, asked: Asked, version: int
+) -> None:
+    """Or one client could lock out all that share its quota, for years."""
+    assert create(world, 2**31 - 1, version=version)[:2] == ([SERVED], 0)
+    told, throttle_ms, _ = create(world, *[1_000] * 500, version=OLD_CREATE)
+    assert (set(told), throttle_ms) == ({SERVED}, 60_000)
+    world.advance(10_000_000)
+    assert create(world, 1)[:2] == ([SERVED], 0)
+
+
+def test_a_topic_that_is_named_often_counts_once(world: BrokerWorld, asked: Asked) -> None:
+    world.add_topic("a", partitions=11)
+    pending = sent(world, DeleteTopicsRequest(topic_names=["a"] * 100), 4)
+    assert pending.answer(DeleteTopicsResponse).throttle_time_ms == 0
+    world.add_topic("b", partitions=1)
+    repeated = [CreatePartitionsTopic("b", 10_000, None)] * 100
+    pending = sent(world, CreatePartitionsRequest(topics=repeated), 2)
+    assert pending.answer(CreatePartitionsResponse).throttle_time_ms == 60_000
+    world.advance(10_000_000)
+    assert create(world, 1)[:2] == ([SERVED], 0)
+
+
 def test_deleted_topics_count_their_partitions(world: BrokerWorld, asked: Asked) -> None:
     for name in ("a", "b"):
         world.add_topic(name, partitions=8)

@@ -74,10 +74,13 @@ def _split_throttled(
     topics = context.services.cluster.topics
     allowed: list[CreatePartitionsTopic] = []
     refused: list[CreatePartitionsTopicResult] = []
+    asked_count = 0
     for one in wanted:
         present = len(topics[one.name].partitions) if one.name in topics else one.count
+        count = max(0, one.count - present)
         try:
-            spend_mutations(context, one.count - present)
+            spend_mutations(context, count, asked_before=asked_count)
+            asked_count += count
         except ApiError as error:
             refused += _refuse_all([one], error.code, error.message)
         else:

@@ -36,11 +36,14 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     """Create the topics, each for itself."""
     services = context.services
     wanted, refused = [], []
+    asked_count = 0
     for topic in map(_new_topic, request.topics):
         try:
             _require_rights(context, topic)
             if not request.validate_only and topic.name not in services.cluster.topics:
-                spend_mutations(context, _partitions(context, topic))
+                count = _partitions(context, topic)
+                spend_mutations(context, count, asked_before=asked_count)
+                asked_count += count
             wanted.append(await with_source(services, topic, request.timeout_ms))
         except ApiError as error:
             refused.append(

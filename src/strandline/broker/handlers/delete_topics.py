@@ -81,11 +81,14 @@ def _split_throttled(
     cluster = context.services.cluster
     allowed: list[TopicToDelete] = []
     refused: list[TopicResult] = []
+    spent: set[str | None] = set()  # A name that is repeated takes its tokens once.
     for one in wanted:
         name = cluster.topic_names.get(one.id) if one.name is None else one.name
         topic = None if name is None else cluster.topics.get(name)
         try:
-            spend_mutations(context, 0 if topic is None else len(topic.partitions))
+            if name not in spent:
+                spend_mutations(context, 0 if topic is None else len(topic.partitions))
+                spent.add(name)
         except ApiError as error:
             refused.append(_refused(one, error.code, error.message))
         else:

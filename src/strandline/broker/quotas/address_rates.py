@@ -6,11 +6,11 @@ How:    an address has its own quota, or the default one. A connection beyond it
 Owns:   the rates, within ADDRESSES_MAX. The one that was used longest ago is forgotten first.
 Source: KIP-612; Kafka 4.3's ConnectionQuotas; decision 0070."""
 
-import ipaddress
 from collections import OrderedDict
 
 from strandline.base.clock import Clock
 from strandline.model.cluster import Cluster
+from strandline.model.networks import canonical_host
 from strandline.security.quotas.keys import CONNECTION_CREATION_RATE, IP, QUOTA_KEYS
 from strandline.security.quotas.windows import Usage
 
@@ -38,7 +38,7 @@ class AddressRates:
             self._read()
         if not self._limits:
             return 0
-        address, now_ms = plain_address(host), self._clock.monotonic_ms()
+        address, now_ms = canonical_host(host), self._clock.monotonic_ms()
         limit = self._limits.get(address, self._limits.get(None))
         if limit is None:
             return 0
@@ -60,16 +60,5 @@ class AddressRates:
         for entity, values in self._cluster.access.quotas.items():
             if CONNECTION_CREATION_RATE in values and entity[0][0] == IP:
                 name = entity[0][1]
-                address = None if name is None else plain_address(name)
+                address = None if name is None else canonical_host(name)
                 self._limits[address] = values[CONNECTION_CREATION_RATE]
-
-
-def plain_address(text: str) -> str:
-    """The one way to write an address; one of IPv4 within IPv6 is the IPv4 address."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return text
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(address)
