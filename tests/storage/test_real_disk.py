@@ -460,3 +460,20 @@ def test_the_last_close_of_a_removed_file_is_on_another_thread(
         found, thread = closed.get(timeout=30)
         assert found == number
         assert (thread == threading.get_ident()) != is_removed
+
+
+HOLDS_REMOVED_FILE = """
+import os, sys
+from strandline.storage.disk.descriptor import Descriptor
+
+held = Descriptor(sys.argv[1], os.O_CREAT | os.O_RDWR)
+os.unlink(sys.argv[1])
+"""
+
+
+def test_a_process_ends_that_holds_a_removed_file(tmp_path: Path) -> None:
+    # The interpreter drops `held` while it shuts down: no thread can start then.
+    done = subprocess.run(
+        [sys.executable, "-c", HOLDS_REMOVED_FILE, tmp_path / "file"], timeout=15, check=False
+    )
+    assert done.returncode == 0

@@ -10,6 +10,7 @@ Owns:   the descriptor, until the last user drops it; the thread, which begins w
         removed file."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -20,6 +21,7 @@ class Closer:
 
     def __init__(self, close: Callable[[int], None] = os.close) -> None:
         self._close, self._fstat = close, os.fstat
+        self._is_exiting = sys.is_finalizing  # Still there while the interpreter shuts down.
         self._numbers: SimpleQueue[int] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -35,6 +37,9 @@ class Closer:
         self._thread = None
 
     def _has_thread(self) -> bool:
+        # While the interpreter shuts down, no thread runs: to start one may wait for ever.
+        if self._is_exiting():
+            return False
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="closer", daemon=True)
             try:
