@@ -28,13 +28,9 @@ NO_FULL_RUN = {
     ("confluent-kafka", "refusals"),
     ("confluent-kafka", "renewal"),
     ("kafka-python", "refusals"),
-    ("kafka-python", "rules"),
     ("kafka-python", "renewal"),
-    ("franz-go", "rules"),
-    ("kafkajs", "certificate"),
-    ("kafkajs", "token"),
     ("kafkajs", "renewal"),
-    *(("Java (kafka-clients)", cell) for cell in ACCESS_CELLS[1:]),
+    ("Java (kafka-clients)", "renewal"),
 }
 """Cells that have not run from their beginning to their end; `make clients ACCESS=1` tries them."""
 
