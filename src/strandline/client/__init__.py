@@ -13,6 +13,7 @@ Map:    wire/            Connections to brokers.
         group_member.py  a consumer group of one
         partitioner.py   key -> partition, as Kafka does
         client_config.py a client's configuration file: TLS and logins
+        tls_files.py     the files of TLS that it names
         access.py        the same on each machine that a client runs on
         command_line.py  --client-config
         rights.py        what a client may not do, named

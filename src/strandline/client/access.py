@@ -21,10 +21,10 @@ from strandline.base.errors import OperatorError
 from strandline.client.client_config import (
     ANONYMOUS,
     ClientConfig,
-    Find,
     parse_client_config,
     read_client_config,
 )
+from strandline.client.tls_files import Find
 from strandline.client.wire.transport import Stream, TcpTransport
 from strandline.model.cluster import Address
 
