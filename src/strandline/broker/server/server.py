@@ -357,17 +357,8 @@ class Server:
     def _on_handshake(self, sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
         """A client has proved what its listener wants. Raises ValueError if it may not come in."""
         session = terms.session(sock, host)
-        if session.principal is not ANONYMOUS and self._audit is not None:
-            self._audit.add(
-                AuditEvent(
-                    kind=EventKind.LOGIN,
-                    is_allowed=True,
-                    principal=str(session.principal),
-                    listener=terms.name,
-                    address=host,
-                    mechanism=BY_CERTIFICATE,
-                )
-            )
+        if session.principal is not ANONYMOUS:
+            self._audit_login(terms, host, principal=str(session.principal))
         if self._is_user_refused(session):
             sock.close()
         else:
@@ -422,14 +413,21 @@ class Server:
     def _tell_refused(self, host: str, terms: ListenerTerms, reason: str) -> None:
         text = "closed the connection from %s at listener %s: %s"
         self._lines.write(logging.INFO, text, host, terms.name, reason)
+        self._audit_login(terms, host, refusal=reason)
+
+    def _audit_login(
+        self, terms: ListenerTerms, host: str, *, principal: str = "", refusal: str = ""
+    ) -> None:
+        """A line about a client's certificate. `refusal`: why it may not come in."""
         if self._audit is not None:
             self._audit.add(
                 AuditEvent(
                     kind=EventKind.LOGIN,
-                    is_allowed=False,
+                    is_allowed=not refusal,
+                    principal=principal,
                     listener=terms.name,
                     address=host,
                     mechanism=BY_CERTIFICATE,
-                    details=(("reason", reason),),
+                    details=(("reason", refusal),) if refusal else (),
                 )
             )
