@@ -54,7 +54,8 @@ def test_a_user_has_no_more_connections_than_it_may(caplog: pytest.LogCaptureFix
         mine = [await log_in(world, "mia") for _ in range(4)]
         assert [await is_served(one) for one in mine] == [True, True, False, False]
         assert await is_served(await log_in(world, "noah"))
-        assert world.server.refused_connections == {"broker": 0, "address": 0, "user": 2}
+        refused = world.server.refused_connections
+        assert refused == {"broker": 0, "address": 0, "address-rate": 0, "user": 2}
         await mine[0].close()
         async with asyncio.timeout(DEADLINE_S):
             while world.server.connection_count > 2:
