@@ -50,7 +50,6 @@ class AuditOptions:
     replicas; None: no buckets. `access`: how brokers are reached; None: over plain connections."""
 
     bootstrap: str
-    access: Access | None = None
     topics: tuple[str, ...] = ()
     with_internal: bool = False
     from_disk: bool = False
@@ -58,6 +57,7 @@ class AuditOptions:
     timeout_ms: int = 30_000
     range_bytes: int = RANGE_BYTES
     buckets: BucketOptions | None = None
+    access: Access | None = None
 
 
 class Progress(Protocol):
