@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 from tests.integration.conftest import COMMAND, start_cluster, stop_cluster
 
+from strandline.client.access import Access
+from strandline.client.rights import MissingRightError
+from strandline.pipeline.lake.cluster import Cluster
+
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 PASSWORD = "pa55-of-mia"
 READER = ("--allow-principal", "User:mia", "--operation")
@@ -87,6 +91,18 @@ def test_a_lake_job_names_each_right_that_it_lacks_before_spark_starts(
     assert "group lake-lake does not show how far: User:mia may not read group lake-lake;" in told
     secure.allow(told)
     assert "may not" not in secure.run(*lake, mia=True, code=1)
+
+
+def test_a_lake_job_that_may_not_see_its_topic_any_more_names_the_right(secure: Secure) -> None:
+    secure.make("passing")
+    secure.run("acl", "create", *READER, "read", "--topic", "passing")
+    access = Access(str(secure.config))
+    bootstrap = secure.config.read_text().partition("bootstrap.servers=")[2].splitlines()[0]
+    with Cluster(bootstrap, access=access) as cluster:
+        assert cluster.snapshot(["passing"]).topics["passing"].ends == {0: 0}
+        secure.run("acl", "delete", "--topic", "passing")
+        with pytest.raises(MissingRightError, match="User:mia may not read topic passing; to all"):
+            cluster.snapshot(["passing"])
 
 
 def test_a_rule_for_a_region_without_the_leader_is_named(secure: Secure, tmp_path: Path) -> None:
