@@ -194,6 +194,9 @@ def test_users_with_few_iterations_are_named() -> None:
     few = ScramSecret("mia", "SCRAM-SHA-256", 4_096, b"salt", b"stored", b"server")
     (found,) = findings(CLOSED, FileFacts(modes=PRIVATE.modes, users=(ADMIN, few)))
     assert found.what == "SCRAM-SHA-256 of user mia has 4096 iterations"
+    few = ScramSecret("a;reboot", "SCRAM-SHA-256", 4_096, b"salt", b"stored", b"server")
+    (found,) = findings(CLOSED, FileFacts(modes=PRIVATE.modes, users=(ADMIN, few)))
+    assert found.advice.startswith("strandline user create 'a;reboot' --file ")
 
 
 def test_weak_certificates_are_told_from_strong_ones(tmp_path: Path) -> None:

@@ -93,6 +93,12 @@ def test_users_without_rules_or_with_few_iterations_are_named() -> None:
     assert len(found) == 1 + 7
 
 
+def test_a_command_that_is_advised_quotes_a_users_name() -> None:
+    access = ClusterAccess(rules=[], users={"a;reboot": {"SCRAM-SHA-512": 4_096}}, super_users=[])
+    advice = [one.advice for one in access_findings(access) if "iterations" in one.what]
+    assert advice == ["give the password again: `strandline user create 'a;reboot'`"]
+
+
 def test_super_users_without_a_login_and_a_missing_default_quota_are_named() -> None:
     access = ClusterAccess(rules=[], users={}, super_users=["User:root"], has_default_quota=False)
     assert [one.what for one in access_findings(access)] == [

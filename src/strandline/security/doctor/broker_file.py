@@ -6,6 +6,7 @@ Owns:   nothing.
 Source: docs/operating/security.md, "What is open"."""
 
 from collections.abc import Iterator
+from shlex import quote
 
 from strandline.config.addresses import format_address, is_loopback
 from strandline.config.broker import BrokerConfig
@@ -196,7 +197,7 @@ def _logins(config: BrokerConfig, facts: FileFacts) -> Iterator[Finding]:
             Level.WEAK,
             "[access] users_file",
             f"{mechanism} of user {user} has {iterations} iterations",
-            f"strandline user create {user} --file {access.users_file}",
+            f"strandline user create {quote(user)} --file {quote(access.users_file)}",
         )
     known = {f"User:{one.user}" for one in facts.users}
     entries = [one.entry for one in config.listeners if one.entry is not None]

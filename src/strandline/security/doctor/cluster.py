@@ -155,7 +155,7 @@ def _users(access: ClusterAccess) -> Iterator[Finding]:
                     Level.WEAK,
                     "user",
                     f"{mechanism} of user {user} has {iterations} iterations",
-                    f"give the password again: `strandline user create {user}`",
+                    f"give the password again: `strandline user create {quote(user)}`",
                 )
 
 
