@@ -11,6 +11,7 @@ from strandline.broker.fetch.sessions import FIRST_EPOCH
 from strandline.broker.quotas import client_quotas
 from strandline.model.access import QuotaEntity
 from strandline.protocol.errors import Error
+from strandline.protocol.headers import encode_request
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from strandline.protocol.messages.fetch import FetchResponse
 from strandline.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -240,6 +241,17 @@ def test_logins_have_no_quota(world: BrokerWorld) -> None:
 
 
 # ---- bounds --------------------------------------------------------------------------------------
+
+
+def test_long_client_ids_take_no_more_memory_than_names_of_quotas(world: BrokerWorld) -> None:
+    limit(world, (("client-id", None),), **{PRODUCER_BYTE_RATE: 1})
+    quotas = world.services.quotas
+    long = "c" * 32_000
+    request = MetadataRequest(topics=[])
+    world.send_frame(encode_request(request, 9, correlation_id=1, client_id=long))
+    ((_, client_id),) = quotas._clients
+    ((_, (_, sharer)),) = quotas._usages
+    assert client_id == sharer == "c" * 1_025
 
 
 def test_what_is_used_is_kept_within_a_bound(

@@ -24,6 +24,7 @@ from typing import Protocol, TypeVar
 from strandline.base.clock import Clock
 from strandline.model.cluster import Cluster
 from strandline.protocol.apis import API_KEYS, Api
+from strandline.security.quotas.entities import NAME_LENGTH_MAX
 from strandline.security.quotas.keys import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -46,6 +47,9 @@ USAGES_MAX = 10_000
 """Quotas whose usage is kept: at most about 3 KB each."""
 CLIENTS_MAX = 10_000
 """Pairs of user and client id whose quotas are remembered."""
+CLIENT_ID_LENGTH_MAX = NAME_LENGTH_MAX + 1
+"""Characters of a client id that count. No quota has a longer name, so only defaults are for longer
+ones, and what is remembered of 10,000 stays small."""
 PERCENT_PER_NS = 100 / 1_000_000_000
 PRODUCE, FETCH, REQUEST, REMOTE = "produce", "fetch", "request", "remote"
 MUTATION = "mutation"
@@ -224,7 +228,8 @@ class ClientQuotas:
         session = context.session
         if context.api.key in EXEMPT_KEYS or not session.is_authenticated:
             return
-        limits = self.limits_of(session.principal.name, context.client_id or "")
+        client_id = (context.client_id or "")[:CLIENT_ID_LENGTH_MAX]
+        limits = self.limits_of(session.principal.name, client_id)
         if limits is not None:
             context.limits = limits
             limits.admit(context)
