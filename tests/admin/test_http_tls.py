@@ -1,6 +1,7 @@
 """The HTTP port with TLS (decision 0069)."""
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
@@ -189,3 +190,46 @@ def test_a_session_is_not_resumed_by_a_certificate_that_has_ended(
         assert (await asyncio.to_thread(get, port, again))[1] == b""
 
     served(tls_of(authority.issue("a"), "required"), talk, factory)
+
+
+class FullProcess(socket.socket):
+    """A listening socket of a process that is out of descriptors, for a while."""
+
+    refused_count = 0
+    accepts = False
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.accepts:
+            return super().accept()
+        type(self).refused_count += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_a_broker_without_descriptors_looks_for_clients_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.admin.http_server.ACCEPT_PAUSE_S", 0.02)
+    authority = Authority(tmp_path)
+
+    async def main() -> None:
+        server = HttpServer({"/page": page})
+        full = FullProcess(fileno=(await claim_port("127.0.0.1", 0)).detach())
+        await server.start(full, tls=tls_of(authority.issue("a")))
+        opening = asyncio.open_connection(
+            "127.0.0.1", full.getsockname()[1], ssl=client(authority.trust)
+        )
+        connecting = asyncio.ensure_future(opening)
+        while not full.refused_count:
+            await asyncio.sleep(0)
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        assert full.refused_count < 500
+        FullProcess.accepts = True
+        reader, writer = await connecting
+        writer.write(REQUEST)
+        assert (await reader.read()).endswith(LARGE)
+        writer.transport.abort()
+        server.stop()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(main())

@@ -371,3 +371,41 @@ def test_an_endpoint_may_stop_while_it_is_silent() -> None:
         one.stop()
 
     asyncio.run(scenario())
+
+
+class FullProcess(socket.socket):
+    """A listening socket of a process that is out of descriptors, for a while."""
+
+    refused_count = 0
+    accepts = False
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.accepts:
+            return super().accept()
+        type(self).refused_count += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_a_broker_without_descriptors_looks_for_peers_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or the loop would do nothing but that, and write a line each time."""
+    monkeypatch.setattr("strandline.network.tcp.ACCEPT_PAUSE_MS", 20)
+
+    async def scenario() -> None:
+        one, heard_by_one = await endpoint(ONE)
+        two, _ = await endpoint(TWO)
+        assert two._listener is not None
+        full = two._listener = FullProcess(fileno=two._listener.detach())
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        while not full.refused_count:
+            await asyncio.sleep(0)
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        assert full.refused_count < 500
+        FullProcess.accepts = True
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        one.stop()
+        two.stop()
+
+    asyncio.run(scenario())

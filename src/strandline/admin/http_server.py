@@ -39,6 +39,8 @@ takes."""
 TIMEOUT_S = 30.0
 SHUTDOWN_S = 5.0
 LISTEN_BACKLOG = 128
+ACCEPT_PAUSE_S = 0.5
+"""Out of descriptors or memory, clients wait so long in the kernel."""
 PLAIN = "text/plain; charset=utf-8"
 METHODS = (b"GET", b"HEAD")
 _READ_BYTES = 4096
@@ -254,9 +256,15 @@ class _TlsPort:
             return
         except OSError as error:
             _log.warning("cannot accept an HTTP client: %s", error.strerror)
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again)
             return
         sock.setblocking(False)
         self._on_accepted(sock, canonical_host(address[0]))
+
+    def _accept_again(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
 
 
 async def _request(peer: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:

@@ -28,6 +28,8 @@ from strandline.security.peers import PeerTls
 
 LISTEN_BACKLOG = 256
 WIRE_VERSION = 2
+ACCEPT_PAUSE_MS = 500
+"""Out of descriptors or memory, peers wait so long in the kernel."""
 HANDSHAKE_COUNT_MAX = 256
 """TLS handshakes in progress; beyond it the one that has waited longest for its peer ends."""
 
@@ -250,6 +252,9 @@ class TcpNetwork:
                 return
             except OSError as error:
                 _log.warning("cannot accept a peer: %s", error)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(self._listener.fileno())
+                loop.call_later(ACCEPT_PAUSE_MS / 1000, self._accept_again)
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -257,6 +262,10 @@ class TcpNetwork:
                 self._handshakes.begin(sock, address[0], self._tls)
             else:
                 self._add(sock, peer=None)
+
+    def _accept_again(self) -> None:
+        if self._listener is not None and not self._is_silent:
+            asyncio.get_running_loop().add_reader(self._listener.fileno(), self._on_acceptable)
 
     def _new_handshakes(self, tls: PeerTls) -> Handshakes[PeerTls]:
         return Handshakes(
