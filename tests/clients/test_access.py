@@ -25,9 +25,7 @@ from strandline.security.authority import Authority
 WITH_ACCESS = {client.name: client for client in CLIENTS if client.access}
 
 NO_FULL_RUN = {
-    ("confluent-kafka", "refusals"),
     ("confluent-kafka", "renewal"),
-    ("kafka-python", "refusals"),
     ("kafka-python", "renewal"),
     ("kafkajs", "renewal"),
     ("Java (kafka-clients)", "renewal"),
