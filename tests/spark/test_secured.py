@@ -1,4 +1,4 @@
-"""The source, the sink and a stream on a cluster with TLS, logins and rules.
+"""The source, the sink, a stream and a lake job on a cluster with TLS, logins and rules.
 
 How:    one cluster of two brokers for the module, and the session that tests share: rules are
         taken away and given back, and a password changes, while a query lives.
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
-from tests.integration.conftest import COMMAND, start_cluster, stop_cluster
+from tests.integration.conftest import COMMAND, start_cluster, stop_cluster, wait_until
+from tests.spark.jobs import JOB_TIMEOUT_S, Jobs
+from tests.spark.lakes import rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,3 +166,41 @@ def test_a_stream_goes_on_exactly_once_after_a_rule_was_gone_and_a_password_chan
     kept = [path for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
     assert kept and not any(b"pa55" in path.read_bytes() for path in kept)
     json.loads((tmp_path / "checkpoint" / "metadata").read_text())
+
+
+def test_a_lake_job_whose_rule_goes_ends_with_one_line_and_later_goes_on_exactly_once(
+    secured: Secured, jobs: Jobs, tmp_path: Path
+) -> None:
+    """The job may still see the topic: the driver plans a batch that executors may not read."""
+    secured.run("topic", "create", "flights", "-p", "2", "-r", "2")
+    secured.run("acl", "create", *READS, "flights")
+    secured.run("acl", "create", *READS[:3], "describe", "--topic", "flights")
+    secured.fill("flights", 0, 10)
+    table = tmp_path / "lake"
+    lake = ("lake", "flights", str(table), "--client-config", str(secured.config), "--upkeep", "0")
+
+    def numbers() -> list[int]:
+        filled = any((table / "_delta_log").glob("*.json"))
+        return sorted(int(value) for (value,) in rows(table, "value")) if filled else []
+
+    with jobs.start(*lake, "--continuous") as process:
+        try:
+            wait_until(
+                lambda: len(numbers()) == 10 or process.poll() is not None,
+                what="the first records are in the table",
+                timeout_s=JOB_TIMEOUT_S,
+            )
+            mine = ("--principal", "User:mia", "--operation", "read")
+            secured.run("acl", "delete", *mine, "--topic", "flights")
+            secured.fill("flights", 10, 10)
+            _, told = process.communicate(timeout=JOB_TIMEOUT_S)
+        finally:
+            process.kill()
+    assert process.returncode == 1, told
+    assert told.count("error: ") == 1 and "Traceback" not in told, told
+    refusal = told.splitlines()[-1]
+    assert refusal.startswith("error: ") and "User:mia may not read topic flights; to" in refusal
+    assert numbers() == list(range(10))
+    secured.run("acl", "create", *READS, "flights")
+    jobs.run(*lake)
+    assert numbers() == list(range(20))
