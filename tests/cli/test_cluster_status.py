@@ -10,8 +10,9 @@ import pytest
 from tests.cli.command_line import Run, cluster, run
 from tests.client.fake_cluster import FakeCluster
 
-from strandline.cli.exit_codes import CANNOT_CONNECT, UNHEALTHY
+from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, UNHEALTHY
 from strandline.client.operations import cluster_status
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_status import (
     DescribeStatusResponse,
     StatusBroker,
@@ -334,3 +335,13 @@ def test_brokers_of_an_older_release_are_told_of(run: Run, world: World) -> None
     world.fake.max_versions = {20_016: -1}
     code, _, err = run("cluster", "status")
     assert code == 1 and "does not offer DescribeStatus" in err
+
+
+def test_a_client_without_the_right_learns_which_it_lacks(run: Run, world: World) -> None:
+    world.fake.extra["DescribeStatus"] = lambda *_: DescribeStatusResponse(
+        error_code=Error.CLUSTER_AUTHORIZATION_FAILED
+    )
+    code, out, err = run("cluster", "status")
+    assert (code, out) == (ERROR, "")
+    assert "User:ANONYMOUS may not describe the cluster; to allow it: strandline acl create" in err
+    assert "cannot reach" not in err and err.count("may not") == 1

@@ -84,6 +84,21 @@ def test_an_unknown_key_is_refused_with_the_nearest_name() -> None:
     ]
 
 
+def test_the_two_spellings_of_a_listener_are_told_apart() -> None:
+    assert refusals(LEAST + "[listener]\nbind = '127.0.0.1:9092'\n") == [
+        "broker.toml: [listener] bind: unknown key"
+        " (it belongs under [[listener]], which takes the place of [listener])"
+    ]
+    assert refusals(LEAST + "[listener]\nhost = '127.0.0.1'\n") == [
+        "broker.toml: [listener] host: unknown key (did you mean kafka_host?)"
+    ]
+    entry = "[[listener]]\nname = 'A'\nbind = '127.0.0.1:9092'\nkafka_port = 9092\n"
+    assert refusals(LEAST + entry) == [
+        "broker.toml: [[listener]] A kafka_port: unknown key"
+        " (it belongs under [listener]: here write bind or advertised)"
+    ]
+
+
 def test_an_unknown_section_is_refused_with_the_nearest_name() -> None:
     assert refusals(LEAST + "[listner]\nkafka_port = 1\n") == [
         "broker.toml: [listner]: unknown section (did you mean listener?)"

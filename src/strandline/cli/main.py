@@ -44,6 +44,12 @@ from strandline.cli.output import print_error
 from strandline.cli.parameters import read_plainly
 from strandline.client.command_line import take_client_config
 
+NO_RIGHT = (
+    'no rule allows it to this user, or one denies it: see "Rules" in docs/operating/'
+    "security-rules.md; the broker's audit log names the right"
+)
+"""What a refusal leaves open: clients learn no more of it."""
+
 app = typer.Typer(
     name="strandline",
     help="A Kafka-compatible log that spans regions.",
@@ -100,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given = sys.argv[1:] if arguments is None else arguments
         app(args=take_client_config(given), prog_name="strandline")
     except StrandlineError as error:
-        print_error(str(error), error.details)
+        print_error(str(error), error.details or help_of(error))
         sys.exit(exit_code_of(error))
     except BrokenPipeError:
         # The reader of a pipe has gone: nothing is wrong, but the interpreter must not complain.
@@ -108,6 +114,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(ERROR)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def help_of(error: StrandlineError) -> Sequence[str]:
+    """What to do about a refusal for want of a right; empty for other errors."""
+    from strandline.client.rights import is_refused
+
+    return (NO_RIGHT,) if is_refused(error) else ()
 
 
 def exit_code_of(error: StrandlineError) -> int:

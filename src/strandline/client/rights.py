@@ -79,9 +79,14 @@ def naming_right(
     try:
         yield
     except ApiError as error:
-        if error.code not in REFUSALS:
+        if not is_refused(error):
             raise
         raise missing_right(client, operation, kind, name) from error
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether a broker answered that the client has no right to it."""
+    return isinstance(error, ApiError) and error.code in REFUSALS
 
 
 def require_topics(

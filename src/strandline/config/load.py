@@ -126,7 +126,9 @@ def _read_entries(entries: list[object], section: str, source: str, reading: _Re
             row = rows.get(name)
             try:
                 if row is None:
-                    raise ValueError(f"unknown key{_suggest(name, rows)}")
+                    plain = f" (it belongs under [{section}]: here write bind or advertised)"
+                    is_plain = name in _KEYS.get(section, {})
+                    raise ValueError(f"unknown key{plain if is_plain else _suggest(name, rows)}")
                 values[name] = _native(row, value)
                 row.require(values[name])
             except ValueError as error:
@@ -202,13 +204,16 @@ def _find_missing(file: str, reading: _Reading) -> None:
 
 
 def _suggest_key(section: str, name: str) -> str:
+    if name in _ENTRY_KEYS.get(section, {}):
+        return f" (it belongs under [[{section}]], which takes the place of [{section}])"
     close = _suggest(name, _KEYS.get(section, {}))
     owner = next((known for known, rows in _KEYS.items() if name in rows), None)
     return f" (it belongs under [{owner}])" if owner and not close else close
 
 
 def _suggest(name: str, known: Mapping[str, object]) -> str:
-    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    whole = [one for one in known if one.endswith(f"_{name}")]
+    close = whole[:1] or get_close_matches(name, known, n=1, cutoff=0.6)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

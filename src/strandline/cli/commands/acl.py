@@ -165,7 +165,7 @@ def delete(
     with open_client(bootstrap, timeout) as client:
         for wanted in filters:
             removed |= dict.fromkeys(remove_rules(client, wanted))
-    _show(list(removed), as_json=as_json)
+    _show(list(removed), as_json=as_json, ending=" removed")
 
 
 # ---- words ---------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _filters(
     ] or [RuleFilter(principal=principal or None)]
 
 
-def _show(rules: "list[Rule]", *, as_json: bool) -> None:
+def _show(rules: "list[Rule]", *, as_json: bool, ending: str = "") -> None:
     def print_all() -> None:
         lines = [
             (
@@ -229,7 +229,7 @@ def _show(rules: "list[Rule]", *, as_json: bool) -> None:
         if lines:
             heads = ("RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION")
             print_table(Table(heads, lines))
-        print_line(counted(len(rules), "rule"))
+        print_line(counted(len(rules), "rule") + ending)
 
     told: list[Json] = [
         {

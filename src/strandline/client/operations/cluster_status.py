@@ -19,9 +19,11 @@ from strandline.client.brokers import CONNECT_TIMEOUT_MS, FIRST_CONTACT_MS
 from strandline.client.cluster import Client
 from strandline.client.errors import CannotConnectError, NotOfferedError, refusal
 from strandline.client.operations.no_controller import tell
+from strandline.client.rights import is_refused, naming_right
 from strandline.client.wire.connection import Connection
 from strandline.client.wire.transport import Transport
 from strandline.config.addresses import format_address
+from strandline.model.access import Kind, Operation
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_status import (
@@ -181,7 +183,7 @@ class _Round:
 
 def ask_status(client: Client) -> ClusterStatus:
     """Ask all brokers. Raises CannotConnectError if none answers, NotOfferedError if only brokers
-    of older releases do."""
+    of older releases do, MissingRightError if those that answer refuse the client."""
     began = time.monotonic()
     asking = _Round(client.transport)
     asking.ask(client.bootstrap)
@@ -200,7 +202,8 @@ def ask_status(client: Client) -> ClusterStatus:
         if found.answer is not None:
             first_s = time.monotonic() - began if first_s is None else first_s
             asking.ask(Address(one.host, one.port) for one in found.answer.brokers)
-    return _merge(results)
+    with naming_right(client, Operation.DESCRIBE, Kind.CLUSTER):
+        return _merge(results)
 
 
 def _patience_s(
@@ -228,7 +231,7 @@ def _merge(results: list[_Asked]) -> ClusterStatus:
     if not answers:
         failures = [one.failure for one in results if one.failure is not None]
         for failure in failures:
-            if isinstance(failure, NotOfferedError):
+            if isinstance(failure, NotOfferedError) or is_refused(failure):
                 raise failure
         text = "; ".join(str(one) for one in failures[:3]) or "no answer in time"
         raise CannotConnectError(f"cannot reach the cluster: {text}")
