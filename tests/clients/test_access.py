@@ -28,7 +28,6 @@ NO_FULL_RUN = {
     ("confluent-kafka", "renewal"),
     ("kafka-python", "renewal"),
     ("kafkajs", "renewal"),
-    ("Java (kafka-clients)", "renewal"),
 }
 """Cells that have not run from their beginning to their end; `make clients ACCESS=1` tries them."""
 
