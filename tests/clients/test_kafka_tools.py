@@ -77,3 +77,13 @@ def test_kafka_configs_makes_shows_and_deletes_users(typed: Typed) -> None:
     gone = "SCRAM-SHA-256,SCRAM-SHA-512"
     typed.admin.run("kafka-configs", "--alter", *user, "--delete-config", gone)
     assert "SCRAM" not in typed.admin.run("kafka-configs", "--describe", *user)
+
+
+def test_kafka_configs_sets_and_shows_quotas(typed: Typed) -> None:
+    kinds = ("--entity-type", "users", "--entity-type", "clients")
+    entity = (*kinds[:2], "--entity-name", "typed", *kinds[2:], "--entity-name", "reader")
+    typed.admin.run("kafka-configs", "--alter", *entity, "--add-config", "producer_byte_rate=4096")
+    assert (
+        "Quota configs for user-principal 'typed', client-id 'reader' are"
+        " producer_byte_rate=4096.0" in typed.admin.run("kafka-configs", "--describe", *kinds)
+    )
