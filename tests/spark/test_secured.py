@@ -1,7 +1,9 @@
-"""The source, the sink, a stream and a lake job on a cluster with TLS, logins and rules.
+"""The source, the sink, a stream and a lake job on a cluster with TLS, logins or certificates, and
+rules.
 
 How:    one cluster of two brokers for the module, and the session that tests share: rules are
-        taken away and given back, and a password changes, while a query lives.
+        taken away and given back, and a password changes, while a query lives. Certificates of
+        clients are for a broker of its own: listeners of `strandline dev` take passwords.
 Source: docs/pipelines/source.md, "TLS and logins"; decisions 0049 and 0069."""
 
 import json
@@ -15,8 +17,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 from tests.integration.conftest import COMMAND, start_cluster, stop_cluster, wait_until
+from tests.integration.secure_cluster import secure_cluster, tls_listener
 from tests.spark.jobs import JOB_TIMEOUT_S, Jobs
 from tests.spark.lakes import rows
+
+from strandline.security.authority import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -204,3 +209,56 @@ def test_a_lake_job_whose_rule_goes_ends_with_one_line_and_later_goes_on_exactly
     secured.run("acl", "create", *READS, "flights")
     jobs.run(*lake)
     assert numbers() == list(range(20))
+
+
+def test_batches_are_read_and_written_with_a_certificate_instead_of_a_login(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    with secure_cluster(tmp_path / "mutual") as cluster:
+        (broker,) = cluster.brokers.values()
+        server, admin, app = map(cluster.authority.issue, ("server", "admin", "app"))
+        required = 'client_certificates = "required"'
+        broker.sections = (
+            tls_listener("MUTUAL", broker.ports[0], server, required)
+            + '[access]\nenforce_rules = true\nsuper_users = ["User:CN=admin"]\n'
+        )
+        cluster.start()
+
+        def config_of(files: Files) -> Path:
+            config = files.certificate.with_suffix(".conf")
+            config.write_text(
+                f"bootstrap.servers={cluster.bootstrap(0)}\nsecurity.protocol=SSL\n"
+                f"ssl.ca.location={files.trust}\nssl.key.location={files.key}\n"
+                f"ssl.certificate.location={files.certificate}\n"
+            )
+            return config
+
+        def run(*words: str, text: str = "") -> None:
+            command = [COMMAND, *words, "--client-config", str(config_of(admin))]
+            subprocess.run(command, input=text, text=True, timeout=120, check=True)
+
+        run("topic", "create", "sealed", "-p", "1", "-r", "1")
+        run("produce", "sealed", text="1\n2\n3\n")
+        by_file = {"clientConfig": str(config_of(app))}
+        source = spark.read.format("strandline").options(**by_file, subscribe="sealed")
+        told = refused(source.load())
+        assert "User:CN=app may not read topic sealed; to allow it: strandline acl" in told
+        for operation in ("read", "write"):
+            rule = ("--allow-principal", "User:CN=app", "--operation", operation)
+            run("acl", "create", *rule, "--topic", "sealed")
+        frame = source.load().select("key", "value")
+        frame.write.format("strandline").mode("append").options(**by_file, topic="sealed").save()
+
+        both = app.certificate.with_name("both.pem")
+        both.write_bytes(app.key.read_bytes() + app.certificate.read_bytes())
+        words = {
+            "kafka.bootstrap.servers": cluster.bootstrap(0),
+            "kafka.security.protocol": "SSL",
+            "kafka.ssl.truststore.type": "PEM",
+            "kafka.ssl.truststore.location": str(app.trust),
+            "kafka.ssl.keystore.type": "PEM",
+            "kafka.ssl.keystore.location": str(both),
+        }
+        for name in ("strandline", "kafka"):
+            found = spark.read.format(name).options(**words, subscribe="sealed").load()
+            assert sorted(int(row.value) for row in found.collect()) == [1, 1, 2, 2, 3, 3]
