@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 
 from chaos.clients.command_line import Arguments, Stop, parse_arguments
 from chaos.clients.positions import Place, Positions
-from chaos.clients.security import librdkafka
+from chaos.clients.security import is_lost_login, librdkafka
 from chaos.ledger import Client, Failed, LedgerWriter, now_ns
 from chaos.records import mark_of
 
@@ -59,7 +59,7 @@ class Reader:
             error = message.error()
             if error is None:
                 self._found.setdefault(_place(message), []).append(_entry(message))
-            elif not error.retriable():
+            elif not error.retriable() and not is_lost_login(error):
                 self._ledger.add(Failed(now_ns(), "read", error.name()))
         self._note()
 

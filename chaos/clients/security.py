@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 
 def read_values(path: Path | None) -> dict[str, str]:
     """{key: value}; empty without a file."""
@@ -20,6 +22,13 @@ def read_values(path: Path | None) -> dict[str, str]:
 def librdkafka(path: Path | None) -> dict[str, Any]:
     """Settings of librdkafka, but for the brokers' addresses."""
     return {name: value for name, value in read_values(path).items() if name != "bootstrap.servers"}
+
+
+def is_lost_login(error: KafkaError) -> bool:
+    """Whether a connection ended during a login. librdkafka tells it as a failed login, which is
+    an error that does not pass, and connects again; a refused login has other words."""
+    words = ("Local: Broker transport failure", "Local: Timed out")
+    return error.code() == KafkaError._AUTHENTICATION and any(one in error.str() for one in words)
 
 
 def kafka_python(path: Path | None) -> dict[str, Any]:

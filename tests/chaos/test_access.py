@@ -10,10 +10,17 @@ from chaos.access.files import SecureFiles
 from chaos.access.plan import ROTATED, AccessFault, AccessKind, draw_access
 from chaos.access.promises import judge_impostors, judge_probes, judge_rules
 from chaos.brokers import render_config
-from chaos.clients.security import PasswordWatch, aiokafka, kafka_python, librdkafka
+from chaos.clients.security import (
+    PasswordWatch,
+    aiokafka,
+    is_lost_login,
+    kafka_python,
+    librdkafka,
+)
 from chaos.hosts import BROKERS, CLIENTS, ChaosError
 from chaos.ledger import Client, Leaked, LedgerReader, LedgerWriter, Probed
 from chaos.promises import Judge
+from confluent_kafka import KafkaError
 
 from chaos import processes
 from strandline.config.load import load_broker_config
@@ -86,6 +93,21 @@ def test_each_library_gets_the_same_login(files: SecureFiles) -> None:
     assert kafka_python(config)["sasl_plain_password"] == password
     assert isinstance(aiokafka(config)["ssl_context"], ssl.SSLContext)
     assert librdkafka(None) == kafka_python(None) == aiokafka(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "is_lost"),
+    [
+        (KafkaError._AUTHENTICATION, "SaslAuthenticateRequest failed: Local: Timed out", True),
+        (KafkaError._AUTHENTICATION, "failed: Local: Broker transport failure (after 0ms)", True),
+        (KafkaError._AUTHENTICATION, "SASL authentication error: Authentication failed", False),
+        (KafkaError._TRANSPORT, "Local: Broker transport failure", False),
+    ],
+)
+def test_a_login_whose_connection_ends_is_not_a_refused_one(
+    code: int, words: str, is_lost: bool
+) -> None:
+    assert is_lost_login(KafkaError(code, words)) is is_lost
 
 
 def test_a_client_takes_a_new_password_once(files: SecureFiles) -> None:
