@@ -5,7 +5,6 @@ Source: decision 0007; reliability reference 1b (disk corruption)."""
 from collections.abc import Iterator
 
 import pytest
-from tests.broker import cluster_world
 from tests.broker.cluster_world import ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import produce
 from tests.broker.test_damaged_logs import (
@@ -171,9 +170,8 @@ def test_damage_that_a_controller_meets_is_mended(cluster: ClusterWorld) -> None
     cluster.create_topic("e")
 
 
-def test_the_only_voter_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_world, "VOTERS", (1,))
-    world = ClusterWorld((1,))
+def test_the_only_voter_says_what_to_do() -> None:
+    world = ClusterWorld((1,), voters=(1,))
     world.until_started()
     world.create_topic("a", replicas=1)
     world.advance(6_000)

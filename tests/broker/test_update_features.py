@@ -21,8 +21,8 @@ ROWS = (Feature("some.version", 1, 3, 2), Feature("off.version", 0, 1, 0))
 def rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Features that a later release could have."""
     monkeypatch.setattr(features, "FEATURES", ROWS)
-    api_versions._answer.cache_clear()
-    monkeypatch.setattr(api_versions, "_answer", api_versions._answer.__wrapped__)
+    uncached = api_versions._usual_answer.__wrapped__
+    monkeypatch.setattr(api_versions, "_usual_answer", uncached)
 
 
 def update(

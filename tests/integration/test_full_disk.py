@@ -69,7 +69,15 @@ def cluster_on_small_disks(
         for broker in brokers:
             data = directory / f"broker-{broker}" / "data"
             data.mkdir(parents=True)
-            command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(data)]
+            command = [
+                "mount",
+                "-t",
+                "tmpfs",
+                "-o",
+                f"size={DISK_BYTES},mode=0700",
+                "none",
+                str(data),
+            ]
             subprocess.run(command, check=True)
             mounted.append(data)
         cluster = start_cluster(directory, regions=regions, options=settings)
