@@ -19,7 +19,7 @@ from clients.records import CellError, judge
 
 MORE = 20
 """Records that are acknowledged before it begins, and after each thing that happens."""
-TIMEOUT_S = 180
+TIMEOUT_S = 300
 SESSIONS = 3
 ESTABLISHED = "01"
 

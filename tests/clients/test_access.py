@@ -24,13 +24,6 @@ from strandline.security.authority import Authority
 
 WITH_ACCESS = {client.name: client for client in CLIENTS if client.access}
 
-NO_FULL_RUN = {
-    ("confluent-kafka", "renewal"),
-    ("kafka-python", "renewal"),
-    ("kafkajs", "renewal"),
-}
-"""Cells that have not run from their beginning to their end; `make clients ACCESS=1` tries them."""
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccessCluster]:
@@ -47,8 +40,6 @@ def test_each_client_where_brokers_ask_for_a_proof(
     cluster: AccessCluster, tmp_path: Path, name: str, cell: str
 ) -> None:
     client = WITH_ACCESS[name]
-    if (name, cell) in NO_FULL_RUN:
-        pytest.skip(f"{name}, {cell}: it has not run to its end yet (2026-11-30)")
     if lacking := why_not_here(client):
         pytest.skip(f"{lacking}: the client can't run on this machine (2026-11-30)")
     row = check_access(client, cluster, tmp_path, cells=[cell])
