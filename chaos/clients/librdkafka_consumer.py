@@ -5,11 +5,18 @@ How:    when it gets partitions it asks for the committed offsets, and begins th
 
 import time
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from chaos.clients.command_line import Arguments, Stop, parse_arguments
 from chaos.clients.positions import Place, Positions
-from chaos.clients.security import is_lost_login, librdkafka
+from chaos.clients.security import is_of_a_login, is_refused_login, librdkafka
 from chaos.ledger import Client, Failed, LedgerWriter, now_ns
 from chaos.records import mark_of
 
@@ -37,6 +44,7 @@ class Reader:
                 "heartbeat.interval.ms": 1_000,
                 "socket.timeout.ms": 6_000,
                 "reconnect.backoff.max.ms": 500,
+                "error_cb": self._on_error,
                 "log_level": 2,
                 **librdkafka(told.client_config),
             }
@@ -59,9 +67,13 @@ class Reader:
             error = message.error()
             if error is None:
                 self._found.setdefault(_place(message), []).append(_entry(message))
-            elif not error.retriable() and not is_lost_login(error):
+            elif not error.retriable() and not is_of_a_login(error):
                 self._ledger.add(Failed(now_ns(), "read", error.name()))
         self._note()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if is_refused_login(error):
+            self._ledger.add(Failed(now_ns(), "a login", error.name()))
 
     def _note(self) -> None:
         """Write down what was found, while the partitions are still this member's."""

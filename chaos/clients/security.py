@@ -24,11 +24,17 @@ def librdkafka(path: Path | None) -> dict[str, Any]:
     return {name: value for name, value in read_values(path).items() if name != "bootstrap.servers"}
 
 
-def is_lost_login(error: KafkaError) -> bool:
-    """Whether a connection ended during a login. librdkafka tells it as a failed login, which is
-    an error that does not pass, and connects again; a refused login has other words."""
-    words = ("Local: Broker transport failure", "Local: Timed out")
-    return error.code() == KafkaError._AUTHENTICATION and any(one in error.str() for one in words)
+def is_of_a_login(error: KafkaError) -> bool:
+    """Whether a login failed, for any reason: a poll tells it without the reason, as an error that
+    does not pass, though the client connects again."""
+    return bool(error.code() == KafkaError._AUTHENTICATION)
+
+
+def is_refused_login(error: KafkaError) -> bool:
+    """Whether a broker refused a login, by what `error_cb` gets. A connection that ended during a
+    login, as its broker was killed, has other words."""
+    lost = ("Local: Broker transport failure", "Local: Timed out")
+    return is_of_a_login(error) and not any(words in error.str() for words in lost)
 
 
 def kafka_python(path: Path | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from chaos.brokers import render_config
 from chaos.clients.security import (
     PasswordWatch,
     aiokafka,
-    is_lost_login,
+    is_refused_login,
     kafka_python,
     librdkafka,
 )
@@ -96,18 +96,18 @@ def test_each_library_gets_the_same_login(files: SecureFiles) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "words", "is_lost"),
+    ("code", "words", "is_refused"),
     [
-        (KafkaError._AUTHENTICATION, "SaslAuthenticateRequest failed: Local: Timed out", True),
-        (KafkaError._AUTHENTICATION, "failed: Local: Broker transport failure (after 0ms)", True),
-        (KafkaError._AUTHENTICATION, "SASL authentication error: Authentication failed", False),
+        (KafkaError._AUTHENTICATION, "SaslAuthenticateRequest failed: Local: Timed out", False),
+        (KafkaError._AUTHENTICATION, "failed: Local: Broker transport failure (after 0ms)", False),
+        (KafkaError._AUTHENTICATION, "SASL authentication error: Authentication failed", True),
         (KafkaError._TRANSPORT, "Local: Broker transport failure", False),
     ],
 )
 def test_a_login_whose_connection_ends_is_not_a_refused_one(
-    code: int, words: str, is_lost: bool
+    code: int, words: str, is_refused: bool
 ) -> None:
-    assert is_lost_login(KafkaError(code, words)) is is_lost
+    assert is_refused_login(KafkaError(code, words)) is is_refused
 
 
 def test_a_client_takes_a_new_password_once(files: SecureFiles) -> None:
