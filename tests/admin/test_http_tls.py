@@ -230,6 +230,5 @@ def test_a_broker_without_descriptors_looks_for_clients_now_and_then(
         assert (await reader.read()).endswith(LARGE)
         writer.transport.abort()
         server.stop()
-        await asyncio.sleep(0.01)
 
     asyncio.run(main())

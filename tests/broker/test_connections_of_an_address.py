@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.broker.connection_world import ECHO, World, run
+from tests.broker.connection_world import DEADLINE_S, ECHO, World, run
 from tests.broker.test_handshakes import client_tls, terms_of
 
 from strandline.broker.server.limits import MIB, ServerLimits
@@ -31,8 +31,9 @@ def test_one_address_has_no_more_connections_than_it_may(
             assert await reader.read() == b""
             writer.close()
         await clients[0].close()
-        while world.server.connection_count == 2:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(DEADLINE_S):
+            while world.server.connection_count == 2:
+                await asyncio.sleep(0)
         client = await world.connect()
         client.send(ECHO, 9)
         assert (await client.receive())[0] == 9

@@ -39,7 +39,7 @@ class Authorisation:
         if not self.is_enforced:
             return ALLOWED
         cluster = self._cluster
-        if (
+        if (  # As in `_refresh`, without a call: this is asked for each request.
             cluster.access.version != self._seen_access
             or cluster.rules_version != self._seen_labels
         ):

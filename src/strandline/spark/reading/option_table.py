@@ -45,7 +45,9 @@ def access_options(use: Use) -> tuple[Option, ...]:
         Option("kafka.security.protocol", use, "PLAINTEXT", "or SSL, SASL_PLAINTEXT and SASL_SSL"),
         Option("kafka.sasl.mechanism", use, "", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
         Option("kafka.sasl.jaas.config", use, "", "user and password, as Java's clients have them"),
-        Option("kafka.ssl.truststore.location", use, "the system's", "whom to trust: a PEM file"),
+        Option(
+            "kafka.ssl.truststore.location", use, "the system's", "trusted authorities: a PEM file"
+        ),
         Option("kafka.ssl.truststore.type", use, "", "only PEM"),
         Option("kafka.ssl.keystore.location", use, "", "certificate and key: a PEM file"),
         Option("kafka.ssl.keystore.type", use, "", "only PEM"),
