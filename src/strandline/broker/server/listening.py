@@ -172,10 +172,11 @@ class ListeningPort:
         if not self._rates:
             return 0
         now_ms = self._clock.monotonic_ms()
-        slowest = max(self._rates, key=lambda rate: rate.wait_ms(now_ms))
-        wait_ms = slowest.wait_ms(now_ms)
+        waits_ms = [rate.wait_ms(now_ms) for rate in self._rates]
+        wait_ms = max(waits_ms)
         if not wait_ms:
             return 0
+        slowest = self._rates[waits_ms.index(wait_ms)]
         self.delay_count += 1
         if self._told_ms is None or now_ms - self._told_ms >= TOLD_INTERVAL_MS:
             self._told_ms = now_ms

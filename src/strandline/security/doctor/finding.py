@@ -33,8 +33,3 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.key}: {self.what}: {self.advice}"
-
-
-def sorted_by_level(findings: list[Finding]) -> list[Finding]:
-    """The worst first; of one level in their order."""
-    return sorted(findings, key=lambda one: LEVELS.index(one.level))
