@@ -75,7 +75,7 @@ class Writer:
             self._leaders.clear()
 
     def _leader(self, topic: str, partition: int) -> int | None:
-        if not self._leaders:
+        if (topic, partition) not in self._leaders:  # It may have had none a moment ago.
             for host in BROKERS:
                 try:
                     self._ask(host)

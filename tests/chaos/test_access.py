@@ -10,6 +10,7 @@ from chaos.access.files import SecureFiles
 from chaos.access.plan import ROTATED, AccessFault, AccessKind, draw_access
 from chaos.access.promises import judge_impostors, judge_probes, judge_rules
 from chaos.brokers import render_config
+from chaos.clients.ruled_producer import Writer
 from chaos.clients.security import (
     PasswordWatch,
     aiokafka,
@@ -17,7 +18,7 @@ from chaos.clients.security import (
     kafka_python,
     librdkafka,
 )
-from chaos.hosts import BROKERS, CLIENTS, ChaosError
+from chaos.hosts import BROKERS, CLIENTS, ChaosError, Host
 from chaos.ledger import Client, Leaked, LedgerReader, LedgerWriter, Probed
 from chaos.promises import Judge
 from confluent_kafka import KafkaError
@@ -108,6 +109,21 @@ def test_a_login_whose_connection_ends_is_not_a_refused_one(
     code: int, words: str, is_refused: bool
 ) -> None:
     assert is_refused_login(KafkaError(code, words)) is is_refused
+
+
+def test_a_writer_asks_again_for_a_leader_that_it_did_not_find() -> None:
+    class Asking(Writer):
+        def __init__(self) -> None:
+            self.asked_count = 0
+            self._leaders = {("a", 0): 1}
+
+        def _ask(self, host: Host) -> None:
+            self.asked_count += 1
+            self._leaders = {("a", 0): 1, ("a", 1): 2}
+
+    writer = Asking()
+    assert (writer._leader("a", 0), writer.asked_count) == (1, 0)
+    assert (writer._leader("a", 1), writer.asked_count) == (2, 1)
 
 
 def test_a_client_takes_a_new_password_once(files: SecureFiles) -> None:
