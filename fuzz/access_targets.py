@@ -5,11 +5,12 @@ How:    a target holds if no damaged input logs in as anybody, nothing but the e
 Source: decision 0069; `fuzz.targets` has the others."""
 
 import datetime
+import gc
 import json
 import time
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
 from random import Random
 
 from cryptography import x509
@@ -33,8 +34,10 @@ from strandline.security.sasl.token_keys import TokenKeys, read_key_set
 from strandline.security.sasl.tokens import TokenRules
 from strandline.security.session import Principal
 
-STEP_CPU_MS_MAX = 100.0
-"""CPU of one step: more would hold up the requests of others."""
+READ_CPU_MS_MAX = 100.0
+"""CPU of one read of an input: more would hold up the requests of others."""
+READS_MAX = 5
+"""As often is an input read whose read cost more: another process may have had its part of it."""
 USER, PASSWORD, MECHANISM = "app", "correct horse", "SCRAM-SHA-256"
 BETWEEN = b"\xff\xfe"
 """Between the messages of one exchange: no UTF-8 has it."""
@@ -63,15 +66,41 @@ _RULES = PrincipalRules(r"RULE:^CN=(.*?),.*$/$1/, RULE:.*OU=([a-z]+).*/$1/U, DEF
 
 
 def step(exchange: Mechanism, message: bytes) -> bytes | None:
-    """The answer to one message, None if it is refused; asserts what it may cost."""
-    begun = time.thread_time()
+    """The answer to one message, None if it is refused."""
     try:
-        answer = exchange.step(message)
+        return exchange.step(message)
     except SaslError as error:
-        answer = error.challenge or None
-    cpu_ms = (time.thread_time() - begun) * 1000
-    assert cpu_ms < STEP_CPU_MS_MAX, f"{len(message)} bytes took {cpu_ms:.0f} ms of CPU"
-    return answer
+        return error.challenge or None
+
+
+def bounded(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """`read`, which asserts what it may cost too: of a few reads of the same input the cheapest.
+
+    The garbage collector rests meanwhile: what it costs is the size of the process."""
+
+    @wraps(read)
+    def read_bounded(data: bytes) -> None:
+        least_ms = min(_reads_ms(read, data))
+        assert least_ms < READ_CPU_MS_MAX, f"{len(data)} bytes took {least_ms:.0f} ms of CPU"
+
+    return read_bounded
+
+
+def _reads_ms(read: Callable[[bytes], None], data: bytes) -> Iterator[float]:
+    """What reads of `data` cost, until one is cheap enough."""
+    for _ in range(READS_MAX):
+        was_enabled = gc.isenabled()
+        gc.disable()
+        begun = time.thread_time()
+        try:
+            read(data)
+            took_ms = (time.thread_time() - begun) * 1000
+        finally:
+            if was_enabled:
+                gc.enable()
+        yield took_ms
+        if took_ms < READ_CPU_MS_MAX:
+            break
 
 
 @cache
@@ -102,9 +131,7 @@ def read_token(data: bytes) -> None:
     """A message of OAUTHBEARER: a token that is not signed logs in as nobody."""
     keys, rules = _keys(), RULES
     exchange = OAuthBearerServer(lambda: keys, rules, lambda: NOW_MS)
-    begun = time.thread_time()
     exchange.lacks_key(data)
-    assert (time.thread_time() - begun) * 1000 < STEP_CPU_MS_MAX, "the header of a token is slow"
     step(exchange, data)
     if exchange.principal is not None:
         assert exchange.principal == Principal.user(USER), f"a login as {exchange.principal}"
@@ -115,14 +142,11 @@ def read_token(data: bytes) -> None:
 
 def read_certificate(data: bytes) -> None:
     """The name in a certificate becomes the name of a principal, or is refused."""
-    begun = time.thread_time()
     try:
         _RULES.principal_name(distinguished_name(data))
         uri_names(data)
     except ValueError:
         pass
-    cpu_ms = (time.thread_time() - begun) * 1000
-    assert cpu_ms < STEP_CPU_MS_MAX, f"a certificate of {len(data)} bytes took {cpu_ms:.0f} ms"
 
 
 def _scram(random: Random) -> bytes:
@@ -226,9 +250,9 @@ def certificate_key() -> EllipticCurvePrivateKey:
 
 
 ACCESS_TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[Random], bytes]]] = {
-    "scram": (read_scram, _scram),
-    "plain": (read_plain, _plain_message),
-    "token": (read_token, _token_message),
-    "certificate": (read_certificate, certificate),
+    "scram": (bounded(read_scram), _scram),
+    "plain": (bounded(read_plain), _plain_message),
+    "token": (bounded(read_token), _token_message),
+    "certificate": (bounded(read_certificate), certificate),
 }
 """{name: (what reads the input, what draws well-formed input)}."""

@@ -1,9 +1,11 @@
 """A bounded run of each target of `make fuzz`, and each input that failed once."""
 
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
+from fuzz.access_targets import bounded
 from fuzz.mutations import damaged
 from fuzz.run import CORPUS
 from fuzz.targets import TARGETS
@@ -43,3 +45,28 @@ def test_a_mistake_in_a_parser_is_found() -> None:
     with pytest.raises(IndexError):
         for _ in range(INPUTS):
             read(damaged(draw(random), random))
+
+
+def test_a_read_that_costs_much_each_time_is_found() -> None:
+    @bounded
+    def read(data: bytes) -> None:
+        begun = time.thread_time()
+        while time.thread_time() - begun < 0.11:
+            pass
+
+    with pytest.raises(AssertionError, match="7 bytes took"):
+        read(b"n" * 7)
+
+
+def test_a_read_that_costs_much_once_is_not() -> None:
+    reads = []
+
+    @bounded
+    def read(data: bytes) -> None:
+        reads.append(data)
+        begun = time.thread_time()
+        while len(reads) == 1 and time.thread_time() - begun < 0.11:
+            pass
+
+    read(b"n")
+    assert len(reads) == 2
