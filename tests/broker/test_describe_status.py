@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld, joined
+from tests.broker.test_lost_disk import NOT_A_VOTER, lose_disk
 
 from strandline.broker.handlers import describe_status
 from strandline.placement.survival.course import Course
@@ -112,6 +113,28 @@ def test_a_partition_that_refuses_acks_all_is_told_at_once_by_its_leader(
     assert (found.course, found.back, found.missing) == (Course.LOWER, 1, [lost])
     thin = {one.topic for broker in world.replicas_of(LOSABLE) for one in told(world, broker).thin}
     assert LOSABLE in thin or lost not in world.replicas_of(LOSABLE)
+
+
+def test_a_broker_that_came_back_without_its_disk_names_what_has_no_log(
+    world: ClusterWorld,
+) -> None:
+    """The controller hears it, and expects an election."""
+    world.create_topic("single", partitions=4, replicas=1)
+    (mine,) = [
+        one.index
+        for one in world.broker(1).services.cluster.topics["single"].partitions
+        if one.replicas == (NOT_A_VOTER,)
+    ]
+    lose_disk(world, NOT_A_VOTER)
+    world.advance(SILENT_MS)
+    world.hosts[NOT_A_VOTER].start()
+    world.until_started(NOT_A_VOTER)
+    world.until(lambda: told(world, NOT_A_VOTER).lost_logs != [])
+    (found,) = told(world, NOT_A_VOTER).lost_logs
+    assert (found.topic, found.partitions, found.has_buckets) == ("single", [mine], False)
+    (expected,) = told(world, controller_of(world)).leaderless
+    assert (expected.partitions, expected.course) == ([mine], Course.ELECTION)
+    assert told(world, controller_of(world)).lost_logs == []
 
 
 def test_other_work_goes_on_while_many_partitions_are_described(

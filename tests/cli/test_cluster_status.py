@@ -11,11 +11,13 @@ from tests.cli.command_line import Run, cluster, run
 from tests.client.fake_cluster import FakeCluster
 
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, UNHEALTHY
+from strandline.cli.output import program
 from strandline.client.operations import cluster_status
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_status import (
     DescribeStatusResponse,
     StatusBroker,
+    StatusLostLogs,
     StatusPartitions,
 )
 from strandline.protocol.messages.describe_zones import DescribeZonesResponse, ZoneHappening
@@ -39,6 +41,7 @@ class World:
     leaderless: list[StatusPartitions] = field(default_factory=list)
     refusing: dict[int, list[StatusPartitions]] = field(default_factory=dict)
     thin: list[StatusPartitions] = field(default_factory=list)
+    lost_logs: dict[int, list[StatusLostLogs]] = field(default_factory=dict)
     fates: dict[int, tuple[str, str, int]] = field(default_factory=dict)
     happenings: list[ZoneHappening] = field(default_factory=list)
     recorded: dict[int, int] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class World:
             leaderless=self.leaderless,
             refusing=self.refusing.get(broker, []),
             thin=self.thin,
+            lost_logs=self.lost_logs.get(broker, []),
         )
         for one, address in fake.brokers.items():
             heard = one not in fake.down
@@ -229,6 +233,52 @@ def test_a_partition_that_elects_no_leader_is_one_to_look_at(run: Run, world: Wo
     assert found["BY ITSELF"] == ["1 partition: orders 4: elect a leader within seconds"]
     (typed,) = found["TO TYPE"]
     assert "partition survivors orders 4    # if it has no leader after a minute" in typed
+
+
+def test_lost_logs_are_named_with_what_helps_instead_of_an_election(run: Run, world: World) -> None:
+    """The brokers are back, with empty disks: 0 has no log, 1 one of three, 2 two of three."""
+    world.leaderless = [StatusPartitions("orders", [0, 1, 2], "election", 3, 3, 0, [])]
+    world.lost_logs = {
+        1: [StatusLostLogs("orders", [0, 1, 2], has_buckets=True)],
+        2: [StatusLostLogs("orders", [0, 1], has_buckets=True)],
+        3: [StatusLostLogs("orders", [0], has_buckets=True)],
+    }
+    code, out, _ = run("cluster", "status")
+    found = sections(out)
+    assert code == UNHEALTHY
+    assert found["BY ITSELF"] == ["1 partition: orders 2: elect a leader within seconds"]
+    assert found["AT RISK"] == [
+        (
+            "1 partition: orders 0: all logs that are left are lost on brokers 1,2,3: no leader by "
+            "itself"
+        ),
+        "1 partition: orders 1: too many logs are lost on brokers 1,2: no leader by itself",
+    ]
+    assert [one.removeprefix(program()) for one in found["TO TYPE"][:2]] == [
+        " partition survivors orders 0    # which logs are left",
+        (
+            " partition declare-lost orders 0 --from-bucket all --dry-run    # what the buckets "
+            "have: the partition can begin anew with it"
+        ),
+    ]
+    told = json.loads(run("cluster", "status", "--json")[1])
+    assert told["logs_lost"][1] == {
+        "topic": "orders",
+        "partitions": [1],
+        "brokers": [1, 2],
+        "all": False,
+        "has_buckets": True,
+    }
+
+
+def test_without_buckets_it_names_the_logs_that_are_left(run: Run, world: World) -> None:
+    world.leaderless = [StatusPartitions("orders", [0], "election", 3, 3, 0, [])]
+    world.lost_logs = {one: [StatusLostLogs("orders", [0])] for one in (1, 2)}
+    typed = sections(run("cluster", "status")[1])["TO TYPE"]
+    assert "partition declare-lost orders 0 --dry-run    # the offsets at risk" in typed[1]
+    world.lost_logs[3] = [StatusLostLogs("orders", [0])]
+    (line,) = sections(run("cluster", "status")[1])["TO TYPE"]
+    assert "no log and no bucket: bring a disk back, or delete the topic" in line
 
 
 def test_a_young_controller_is_not_believed_yet(run: Run, world: World) -> None:

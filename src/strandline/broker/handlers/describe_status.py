@@ -19,6 +19,7 @@ from strandline.protocol.messages.describe_status import (
     DescribeStatusRequest,
     DescribeStatusResponse,
     StatusBroker,
+    StatusLostLogs,
     StatusPartitions,
 )
 
@@ -108,6 +109,7 @@ async def _tell_partitions(services: Services, answer: DescribeStatusResponse) -
     leaderless: list[tuple[Partition, Outlook]] = []
     refusing: list[tuple[Partition, Outlook]] = []
     thin: list[tuple[Partition, Outlook]] = []
+    lost: dict[str, list[int]] = {}
     position = 0
     for topic in list(cluster.topics.values()):
         rules: Rules | None = None
@@ -126,6 +128,8 @@ async def _tell_partitions(services: Services, answer: DescribeStatusResponse) -
             rules = rules or _rules(services, topic)
             if not is_led:
                 leaderless.append((one, outlook(one, rules, around)))
+                if _has_lost_its_log(services, one):
+                    lost.setdefault(topic.name, []).append(one.index)
             elif is_refusing:
                 refusing.append((one, refusal(one, rules, around)))
             elif is_thin(one, rules, living.alive):
@@ -133,6 +137,10 @@ async def _tell_partitions(services: Services, answer: DescribeStatusResponse) -
     answer.leaderless = _grouped(leaderless)
     answer.refusing = _grouped(refusing)
     answer.thin = _grouped(thin)
+    answer.lost_logs = [
+        StatusLostLogs(name, indexes, _has_buckets(services, name))
+        for name, indexes in lost.items()
+    ]
 
 
 def _rules(services: Services, topic: Topic) -> Rules:
@@ -143,6 +151,19 @@ def _rules(services: Services, topic: Topic) -> Rules:
         promotion=services.leader_ranks.of(topic, services.cluster).promotion,
         promises=not config.write_caching,
     )
+
+
+def _has_lost_its_log(services: Services, partition: Partition) -> bool:
+    """Whether the replica here was a member, and its log proves nothing: it does not vote."""
+    replica = services.replication.replicas.get(partition.group)
+    return replica is not None and replica.raft.has_lost_state
+
+
+def _has_buckets(services: Services, name: str) -> bool:
+    topic = services.cluster.topics.get(name)
+    if topic is None:
+        return False
+    return services.topic_configs.of(topic, services.cluster).remote_storage_enable
 
 
 def _refuses(services: Services, partition: Partition, around: Around) -> bool:

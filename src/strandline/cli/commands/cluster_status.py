@@ -54,6 +54,8 @@ def _print(page: "StatusPage") -> None:
 
 
 def _json(found: "ClusterStatus", page: "StatusPage", wall_ms: int) -> Json:
+    from strandline.client.operations.lost_logs import split_leaderless
+
     best = found.best
     controller = next((id for id, one in found.answers.items() if one.is_controller), None)
     return {
@@ -78,6 +80,16 @@ def _json(found: "ClusterStatus", page: "StatusPage", wall_ms: int) -> Json:
             for one in found.brokers
         ],
         "without_leader": [_partitions(one) for one in best.leaderless],
+        "logs_lost": [
+            {
+                "topic": one.topic,
+                "partitions": [*one.partitions],
+                "brokers": [*one.brokers],
+                "all": one.is_all,
+                "has_buckets": one.has_buckets,
+            }
+            for one in split_leaderless(found)[1]
+        ],
         "rejecting_acks_all": [
             _partitions(one) for answer in found.answers.values() for one in answer.refusing
         ],

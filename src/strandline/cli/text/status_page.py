@@ -14,6 +14,7 @@ from strandline.cli.output import counted, ids, program
 from strandline.cli.text.explaining import ranges
 from strandline.client.operations.cluster_status import ClusterStatus
 from strandline.client.operations.group_list import OFFSETS_TOPIC
+from strandline.client.operations.lost_logs import LostLogs, split_leaderless
 from strandline.client.operations.moments import lasting, time_text
 from strandline.placement.survival.course import Course
 from strandline.protocol.messages.describe_status import StatusBroker, StatusPartitions
@@ -207,7 +208,15 @@ def _at_risk(found: ClusterStatus) -> Iterator[str]:
         yield f"fewer voters than placement requires: {count}"
     if best.observers_vote_count:
         yield f"observers stand in for voters: {counted(best.observers_vote_count, 'partition')}"
+    for lost in split_leaderless(found)[1]:
+        yield f"{_lost_logs(lost)}: no leader by itself"
     yield from (one.text for one in _happenings(found, TIERED_LAG, TIERED_BUCKETS))
+
+
+def _lost_logs(lost: LostLogs) -> str:
+    which = "all logs that are left" if lost.is_all else "too many logs"
+    places = _places([StatusPartitions(lost.topic, list(lost.partitions))])
+    return f"{places}: {which} are lost on {_named(lost.brokers)}"
 
 
 # ---- what happens by itself ----------------------------------------------------------------------
@@ -219,7 +228,7 @@ def _by_itself(found: ClusterStatus, wall_ms: int) -> Iterator[str]:
         Course.ARBITRATION: "get a leader from the controller within seconds",
         Course.STANDS_IN: "get an observer that stands in, and take acks=all again",
     }
-    told = [*found.best.leaderless, *_refusing(found)]
+    told = [*split_leaderless(found)[0], *_refusing(found)]
     for course, text in texts.items():
         some = [one for one in told if one.course == course]
         if some:
@@ -284,7 +293,8 @@ def _back(some: Sequence[StatusPartitions]) -> str:
 
 def _to_type(found: ClusterStatus) -> Iterator[str]:
     name = program()
-    told = [*found.best.leaderless, *_refusing(found)]
+    leaderless, lost = split_leaderless(found)
+    told = [*leaderless, *_refusing(found)]
     if not found.has_controller:
         yield "start the controller's voters that are named above: nothing else can be decided"
     for topic, one in _first_of(told, Course.LET_LEAVE):
@@ -305,7 +315,8 @@ def _to_type(found: ClusterStatus) -> Iterator[str]:
             f"{name} partition declare-lost {which} --dry-run    # the offsets at risk, if the "
             "brokers never return"
         )
-    # The controller hears the brokers of such a partition, and does not know that a disk was lost.
+    yield from _to_type_of_lost_logs(lost, has_controller=found.has_controller)
+    # A broker that does not answer here may have lost its log, too.
     for topic, one in list(_first_of(told, Course.ELECTION))[:1]:
         yield (
             f"{name} partition survivors {topic} {one.partitions[0]}    # if it has no leader "
@@ -314,6 +325,32 @@ def _to_type(found: ClusterStatus) -> Iterator[str]:
     held = [brokers for fate, _, brokers in _fates(found) if fate == "held"]
     if held or any(True for _ in _happenings(found, *OUTAGES)):
         yield f"{name} zone status    # the outage by zones, and what `zone release` would start"
+
+
+def _to_type_of_lost_logs(lost: Sequence[LostLogs], *, has_controller: bool) -> Iterator[str]:
+    """What helps where logs are lost, for the first such topic with and without buckets."""
+    name = program()
+    seen: set[bool] = set()
+    for one in lost:
+        if one.has_buckets in seen:
+            continue
+        seen.add(one.has_buckets)
+        place = f"{one.topic} {one.partitions[0]}"
+        if one.is_all and not one.has_buckets:
+            why = "no log and no bucket: bring a disk back, or delete the topic"
+        else:
+            why = "which logs are left"
+        yield f"{name} partition survivors {place}    # {why}"
+        if one.has_buckets and has_controller:
+            yield (
+                f"{name} partition declare-lost {place} --from-bucket all --dry-run    # what the "
+                "buckets have: the partition can begin anew with it"
+            )
+        if not one.is_all and has_controller:
+            yield (
+                f"{name} partition declare-lost {place} --dry-run    # the offsets at risk, if it "
+                "goes on with the logs that are left"
+            )
 
 
 def _first_of(

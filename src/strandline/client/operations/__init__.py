@@ -10,6 +10,7 @@ Map:    no_controller.py   why no controller is found
         topology.py        labels and round trips of brokers
         labels.py          changes of labels
         cluster_status.py  what every broker knows of the cluster's health
+        lost_logs.py       partitions that no election helps: their logs are lost
         group_list.py      consumer groups, and whose are missing
         zones.py           zones that are down
         zone_rows.py       the same, in words

@@ -54,6 +54,15 @@ class StatusPartitions(Message):
     missing: Annotated[list[int], F("[]int32")] = []  # voters that are not heard
 
 
+class StatusLostLogs(Message):
+    """Partitions of one topic without a leader, whose replica on the answering broker has lost its
+    log: it does not vote."""
+
+    topic: Annotated[str, F("string")] = ""
+    partitions: Annotated[list[int], F("[]int32")] = []
+    has_buckets: Annotated[bool, F("bool")] = False  # the topic has tiered storage
+
+
 class DescribeStatusResponse(Message):
     """The cluster as one broker sees it."""
 
@@ -81,3 +90,4 @@ class DescribeStatusResponse(Message):
     thin: Annotated[list[StatusPartitions], F("[]struct")] = []
     fewer_voters_count: Annotated[int, F("int32")] = 0
     observers_vote_count: Annotated[int, F("int32")] = 0
+    lost_logs: Annotated[list[StatusLostLogs], F("[]struct", "0+", tag=0)] = []
