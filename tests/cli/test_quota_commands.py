@@ -84,7 +84,9 @@ def quotas(monkeypatch: pytest.MonkeyPatch) -> Quotas:
 
 def test_quotas_are_set_listed_and_deleted(run: Run, quotas: Quotas) -> None:
     two = ("producer_byte_rate=1000", "request_percentage=2.5")
-    assert run("quota", "set", *two, "--user", "mia")[0] == 0
+    code, out, _ = run("quota", "set", *two, "--user", "mia")
+    told = "user mia: producer_byte_rate=1000, request_percentage=2.5 on each broker\n"
+    assert (code, out) == (0, told)
     assert run("quota", "set", "consumer_byte_rate=7", "--default-user", "--client-id", "c")[0] == 0
     assert run("quota", "list")[1].splitlines() == [
         "ENTITY                       QUOTA               VALUE",
@@ -99,7 +101,8 @@ def test_quotas_are_set_listed_and_deleted(run: Run, quotas: Quotas) -> None:
         "quota": "consumer_byte_rate",
         "value": 7.0,
     }
-    assert run("quota", "delete", "producer_byte_rate", "--user", "mia")[0] == 0
+    code, out, _ = run("quota", "delete", "producer_byte_rate", "--user", "mia")
+    assert (code, out) == (0, "user mia: producer_byte_rate removed\n")
     assert quotas.present[(("user", "mia"),)] == {"request_percentage": 2.5}
     assert run("quota", "delete", "--user", "mia")[0] == 0
     assert run("quota", "list", "--user", "mia")[1] == "0 quotas\n"

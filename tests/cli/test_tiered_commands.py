@@ -14,6 +14,7 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
 from strandline.cli.commands import tiered
 from strandline.cli.dev.cluster_file import ClusterDirectory
 from strandline.cli.dev.plan import Plan, PlannedBroker
+from strandline.cli.text import tiered as tiered_text
 from strandline.client.cluster import Client
 from strandline.client.operations.buckets import only_in_bucket
 from strandline.config.bucket_urls import parse_bucket
@@ -33,10 +34,12 @@ from strandline.protocol.messages.metadata import MetadataResponse
 from strandline.protocol.messages.repair_object import RepairObjectRequest, RepairObjectResponse
 from strandline.protocol.table import Message
 from strandline.records.record import Record, build_batch
+from strandline.tiered.collection.verify import Checked, verify_entry
 from strandline.tiered.objects.bucket_store import BucketStore
 from strandline.tiered.objects.claim import CLAIM, claim_bucket
 from strandline.tiered.objects.identity import IDENTITY
 from strandline.tiered.objects.opening import open_store
+from strandline.tiered.objects.store import ObjectStore
 from strandline.tiered.segments.entry import SegmentEntry
 from strandline.tiered.segments.names import SegmentName
 from strandline.tiered.segments.writer import SegmentWriter
@@ -297,11 +300,17 @@ def test_a_bucket_that_is_not_there_is_refused(run: Run, tier: Tier) -> None:
 def test_a_bucket_that_is_away_is_neither_empty_nor_made_anew(run: Run, tier: Tier) -> None:
     """Such as a file system that is not mounted."""
     tier.put(0)
+    tier.put(10)
     away = tier.root.with_name("away")
     tier.root.rename(away)
     code, out, _ = run("tiered", "verify", "--config", str(tier.config))
-    assert code == 10
-    assert out.startswith("unreadable") and "is its file system mounted?" in out
+    line, sums = out.splitlines()
+    assert code == 10 and sums == "0 objects sound, 0 bytes read; 0 not sound, 2 not read"
+    assert line.startswith("away        east: 2 objects not read: bucket east (")
+    assert "is its file system mounted?; bring the bucket back, or " in line
+    told = json.loads(run("tiered", "verify", "--config", str(tier.config), "--json")[1])
+    assert [(one["bucket"], one["object_count"]) for one in told["away"]] == [("east", 2)]
+    assert told["faults"] == []
     code, _, err = run("tiered", "gc", "--config", str(tier.config), "--delete")
     assert code == 1
     assert err.startswith("error: bucket east (") and "is its file system mounted?" in err
@@ -309,6 +318,25 @@ def test_a_bucket_that_is_away_is_neither_empty_nor_made_anew(run: Run, tier: Ti
     assert not tier.root.exists()
     away.rename(tier.root)
     assert run("tiered", "verify", "--config", str(tier.config))[0] == 0
+
+
+def test_a_bucket_that_goes_away_meanwhile_is_one_finding(
+    run: Run, tier: Tier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tier.put(0)
+    tier.put(10)
+    read = verify_entry
+
+    async def read_and_unmount(store: ObjectStore, entry: SegmentEntry) -> Checked:
+        found = await read(store, entry)
+        if tier.root.exists():
+            tier.root.rename(tier.root.with_name("away"))
+        return found
+
+    monkeypatch.setattr(tiered_text, "verify_entry", read_and_unmount)
+    line, sums = run("tiered", "verify", "--config", str(tier.config))[1].splitlines()
+    assert line.startswith("away        east: 1 object not read: ")
+    assert sums.startswith("1 object sound, ") and sums.endswith("; 0 not sound, 1 not read")
 
 
 def test_gc_refuses_a_bucket_that_no_cluster_uses(run: Run, tier: Tier) -> None:

@@ -60,6 +60,7 @@ def set_(
 ) -> None:
     """Set quotas of a user, a client id, a user with a client id, or an address."""
     from strandline.client.operations.quotas import alter_quotas
+    from strandline.security.quotas.entities import show_entity
 
     entity = _required(
         (USER, user, default_user),
@@ -69,6 +70,8 @@ def set_(
     values = dict(_value(entity, text) for text in quotas)
     with open_client(bootstrap, timeout) as client:
         alter_quotas(client, {entity: values})
+    told = ", ".join(f"{key}={_number(value)}" for key, value in values.items())
+    print_line(f"{show_entity(entity)}: {told} on each broker")
 
 
 @app.command("list")
@@ -128,7 +131,9 @@ def delete(
             raise OperatorError(
                 f"{show_entity(entity)} has {what}: `strandline quota list` shows them all"
             )
-        alter_quotas(client, {entity: dict.fromkeys(keys or present)})
+        removed = dict.fromkeys(keys or present)
+        alter_quotas(client, {entity: removed})
+    print_line(f"{show_entity(entity)}: {', '.join(removed)} removed")
 
 
 # ---- words ---------------------------------------------------------------------------------------

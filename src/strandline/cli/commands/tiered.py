@@ -266,12 +266,22 @@ def _print_verified(found: "Verified") -> None:
         print_line(f"repaired    {one.bucket}  {one.name}: {one.reason}")
     for one in found.faults:
         print_line(f"{one.verdict:10}  {one.bucket}  {one.name}: {one.reason}")
+    for away in found.away.values():
+        objects = counted(away.object_count, "object")
+        print_line(
+            f"away        {away.bucket}: {objects} not read: {away.reason}; bring the bucket back, "
+            "or look at the others: --bucket REGION; if it is lost for good: "
+            f"`strandline tiered replace {away.bucket}`"
+        )
     for missing in found.uncertain:
         print_line(f"not known   {missing}")
     sound = counted(found.sound_count, "object")
     repaired = f", {len(found.repaired)} put again" if found.repaired else ""
+    count = sum(one.object_count for one in found.away.values())
+    away_ones = f", {count} not read" if found.away else ""
     print_line(
         f"{sound} sound{repaired}, {found.read_bytes} bytes read; {len(found.faults)} not sound"
+        f"{away_ones}"
     )
 
 

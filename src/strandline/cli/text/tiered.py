@@ -4,7 +4,7 @@ Source: decision 0058."""
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -30,6 +30,7 @@ from strandline.tiered.objects.buckets import Buckets
 from strandline.tiered.objects.claim import CLAIM, read_claim
 from strandline.tiered.objects.identity import IDENTITY, read_identity
 from strandline.tiered.objects.store import ObjectAbsentError, ObjectStore, StoreError
+from strandline.tiered.segments.entry import SegmentEntry
 
 
 class Fault(NamedTuple):
@@ -42,20 +43,30 @@ class Fault(NamedTuple):
 
 
 @dataclass(slots=True)
+class AwayBucket:
+    """A bucket that gives no answer. `object_count`: those of its objects that were not read."""
+
+    bucket: str
+    reason: str
+    object_count: int = 0
+
+
+@dataclass(slots=True)
 class Verified:
     """What `verify` found. `uncertain`: which logs do not say what they have, and why; `repaired`:
-    faults of objects that were put again."""
+    faults of objects that were put again; `away`: {bucket: what is known of it}."""
 
     sound_count: int = 0
     read_bytes: int = 0
     faults: list[Fault] = field(default_factory=list)
     repaired: list[Fault] = field(default_factory=list)
     uncertain: list[str] = field(default_factory=list)
+    away: dict[str, AwayBucket] = field(default_factory=dict)
 
     @property
     def is_sound(self) -> bool:
         """Whether all of it is there and whole."""
-        return not self.faults and not self.uncertain
+        return not self.faults and not self.uncertain and not self.away
 
 
 def open_buckets(config: Path, bucket: str) -> dict[str, ObjectStore]:
@@ -87,12 +98,14 @@ async def verify_buckets(
     name."""
     found = Verified()
     for name, one in buckets.items():
-        await _require_identity(client, name, one)
+        if reason := await _require_identity(client, name, one):
+            found.away[name] = AwayBucket(name, reason)
     status = tier_status(client, topics)
     found.uncertain += status.missing
     for row in status.partitions:
+        place = Place(row.topic_id, row.partition)
         try:
-            state = tier_state(client, Place(row.topic_id, row.partition))
+            state = tier_state(client, place)
         except UncertainError as error:
             found.uncertain.append(f"{row.topic}-{row.partition}: {error}")
             continue
@@ -100,19 +113,35 @@ async def verify_buckets(
             store = buckets.get(image.bucket)
             for entry in () if store is None else image.live:
                 assert store is not None
-                checked = await verify_entry(store, entry)
-                found.read_bytes += checked.read_bytes
-                if checked.verdict is Verdict.SOUND:
-                    found.sound_count += 1
+                fault = await _verify_one(store, image.bucket, entry, found)
+                if fault is None:
+                    continue
+                if repairs and fault.verdict != Verdict.UNREADABLE.value:
+                    _repair(client, place, fault, found)
                 else:
-                    verdict = checked.verdict.value
-                    fault = Fault(image.bucket, entry.name, verdict, checked.reason)
-                    place = Place(row.topic_id, row.partition)
-                    if repairs and checked.verdict is not Verdict.UNREADABLE:
-                        _repair(client, place, fault, found)
-                    else:
-                        found.faults.append(fault)
+                    found.faults.append(fault)
     return found
+
+
+async def _verify_one(
+    store: ObjectStore, bucket: str, entry: SegmentEntry, found: Verified
+) -> Fault | None:
+    """Read one object, and note what came of it; returns what is wrong with it alone. One that
+    gives no answer is asked for its identity: a whole bucket that is away is one finding."""
+    if bucket in found.away:
+        found.away[bucket].object_count += 1
+        return None
+    checked = await verify_entry(store, entry)
+    found.read_bytes += checked.read_bytes
+    if checked.verdict is Verdict.SOUND:
+        found.sound_count += 1
+        return None
+    if checked.verdict is Verdict.UNREADABLE:
+        _, reason = await _identity(store)
+        if reason:
+            found.away[bucket] = AwayBucket(bucket, reason, 1)
+            return None
+    return Fault(bucket, entry.name, checked.verdict.value, checked.reason)
 
 
 def _repair(client: Client, place: Place, fault: Fault, found: Verified) -> None:
@@ -168,24 +197,30 @@ async def collect_buckets(
     return found
 
 
-async def _require_identity(client: Client, bucket: str, store: ObjectStore) -> None:
+async def _require_identity(client: Client, bucket: str, store: ObjectStore) -> str:
     """Refuse a bucket that is not the one that the cluster uses by this name. One that gives no
-    answer is no other one."""
+    answer is no other one: returns why it gives none, or nothing."""
     known = identify_bucket(client, bucket)
-    if not known.bucket_id:
-        return
-    try:
-        found = await read_identity(store)
-    except ObjectAbsentError:
-        found = ""
-    except StoreError:
-        return
+    found, why_silent = await _identity(store)
+    if not known.bucket_id or why_silent:
+        return why_silent
     if found != known.bucket_id:
         raise OperatorError(
             f"bucket {bucket} is not the one that the cluster uses by this name: its {IDENTITY} "
             f"says {found or 'nothing'}, and the cluster {known.bucket_id}; compare [tiered] "
             "buckets with the brokers' files, or judge another one: --bucket REGION"
         )
+    return ""
+
+
+async def _identity(store: ObjectStore) -> tuple[str, str]:
+    """A bucket's id, if it has one; and why it gives no answer, if it gives none."""
+    try:
+        return await read_identity(store), ""
+    except ObjectAbsentError:
+        return "", ""
+    except StoreError as error:
+        return "", str(error)
 
 
 def status_json(found: TierStatus) -> Json:
@@ -233,6 +268,7 @@ def verified_json(found: Verified) -> Json:
         "faults": [one._asdict() for one in found.faults],
         "repaired": [one._asdict() for one in found.repaired],
         "not_known": list(found.uncertain),
+        "away": [asdict(one) for one in found.away.values()],
     }
 
 
