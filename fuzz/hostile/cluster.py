@@ -14,6 +14,8 @@ from pathlib import Path
 
 from bench.clusters import STRANDLINE
 
+from fuzz.access_targets import AUDIENCE, ISSUER
+from fuzz.hostile.provider import Provider
 from strandline.base.errors import StrandlineError
 from strandline.client.admin import NewTopic, create_topic
 from strandline.client.client_config import read_client_config
@@ -50,6 +52,7 @@ from strandline.protocol.table import NO_ID
 from strandline.records.record import Record, build_batch
 from strandline.security.acls.rule_filter import RuleFilter
 from strandline.security.authority import Authority
+from strandline.security.http_tokens import create_token
 from strandline.security.sasl.secrets import secret_from_password
 from strandline.security.sasl.users_file import write_users
 
@@ -58,29 +61,37 @@ ADMIN, NOBODY = "admin", "nobody"
 PASSWORDS = {ADMIN: "correct horse", NOBODY: "battery staple"}
 MECHANISM = "SCRAM-SHA-256"
 TOPIC, GROUP, USER, RECORD = "secret-topic", "secret-group", "secret-user", "SECRET-RECORD"
+BY_TOKEN = "-by-token"
+HTTP_TOKENS = "http-tokens.jsonl"
 START_S = 180
 TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """LOGIN has TLS and logins, OPEN logins without TLS, CERTIFICATES TLS with certificates."""
+    """LOGIN has TLS and logins, OPEN logins without TLS, CERTIFICATES TLS with certificates, TOKENS
+    TLS and OAUTHBEARER, HTTP pages over TLS for tokens."""
 
     login: int
     open: int
     certificates: int
     rpc: int
+    tokens: int
+    http: int
 
 
 @dataclass(frozen=True, slots=True)
 class SecureBroker:
-    """See the module. `topic_id`: of the secret topic, as it crosses the network."""
+    """See the module. `topic_id`: of the secret topic, as it crosses the network; `http_token`: one
+    that may see every page."""
 
     directory: Path
     ports: Ports
     pid: int
     authority: Authority
     topic_id: bytes
+    provider: Provider
+    http_token: str
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
@@ -91,9 +102,9 @@ class SecureBroker:
         """For a client without a certificate."""
         return ssl.create_default_context(cafile=str(self.authority.trust))
 
-    def connect(self, user: str) -> Connection:
+    def connect(self, user: str, *, by_token: bool = False) -> Connection:
         """A connection that has logged in. Raises ClientError."""
-        return _connect(self.directory, self.ports, user)
+        return _connect(self.directory, self.ports, user, by_token=by_token)
 
     def state(self) -> list[str]:
         """What must be the same afterwards, as the administrator sees it."""
@@ -121,19 +132,15 @@ class SecureBroker:
 @contextmanager
 def secure_broker(directory: Path) -> Iterator[SecureBroker]:
     """A broker with a secret, ended afterwards."""
-    ports = Ports(*_free_ports(4))
-    authority = Authority(directory)
+    ports = Ports(*_free_ports(6))
+    authority, provider = Authority(directory), Provider(directory)
+    http_token = create_token(directory / HTTP_TOKENS, "monitor")
     authority.issue("server")
     write_users(
         directory / "users.jsonl",
         [secret_from_password(user, MECHANISM, word) for user, word in PASSWORDS.items()],
     )
-    for user, password in PASSWORDS.items():
-        (directory / f"{user}.conf").write_text(
-            f"bootstrap.servers={HOST}:{ports.login}\nsecurity.protocol=SASL_SSL\n"
-            f"sasl.mechanism={MECHANISM}\nsasl.username={user}\nsasl.password={password}\n"
-            f"ssl.ca.location={authority.trust}\n"
-        )
+    _write_client_files(directory, ports, provider)
     config = directory / "broker.toml"
     config.write_text(_config(directory, ports))
     with ExitStack() as stack:
@@ -145,7 +152,23 @@ def secure_broker(directory: Path) -> Iterator[SecureBroker]:
         stack.callback(process.terminate)
         _wait_for(directory, ports)
         topic_id = _keep_secrets(directory, ports)
-        yield SecureBroker(directory, ports, process.pid, authority, topic_id)
+        yield SecureBroker(directory, ports, process.pid, authority, topic_id, provider, http_token)
+
+
+def _write_client_files(directory: Path, ports: Ports, provider: Provider) -> None:
+    """For each user one with its password, and one with a token."""
+    shared = f"security.protocol=SASL_SSL\nssl.ca.location={directory}/ca.pem\n"
+    for user, password in PASSWORDS.items():
+        (directory / f"{user}.conf").write_text(
+            f"{shared}bootstrap.servers={HOST}:{ports.login}\nsasl.mechanism={MECHANISM}\n"
+            f"sasl.username={user}\nsasl.password={password}\n"
+        )
+        token = directory / f"{user}.token"
+        token.write_text(provider.token(user))
+        (directory / f"{user}{BY_TOKEN}.conf").write_text(
+            f"{shared}bootstrap.servers={HOST}:{ports.tokens}\nsasl.mechanism=OAUTHBEARER\n"
+            f"sasl.oauthbearer.token.endpoint.url=file://{token}\n"
+        )
 
 
 @contextmanager
@@ -212,10 +235,11 @@ def _until_done(attempt: Callable[[], int]) -> None:
         time.sleep(0.2)
 
 
-def _connect(directory: Path, ports: Ports, user: str) -> Connection:
-    config = read_client_config(directory / f"{user}.conf")
+def _connect(directory: Path, ports: Ports, user: str, *, by_token: bool = False) -> Connection:
+    name = f"{user}{BY_TOKEN if by_token else ''}.conf"
+    config = read_client_config(directory / name)
     transport = TcpTransport(config.tls, login=config.login)
-    address = Address(HOST, ports.login)
+    address = Address(HOST, ports.tokens if by_token else ports.login)
     return Connection(transport, address, client_id="fuzz", timeout_ms=TIMEOUT_MS)
 
 
@@ -242,6 +266,12 @@ def _config(directory: Path, ports: Ports) -> str:
         f'[[listener]]\nname = "CERTIFICATES"\nbind = "{HOST}:{ports.certificates}"\n'
         f'protocol = "SSL"\n{files}trust = "{directory}/ca.pem"\n'
         'client_certificates = "required"\n'
+        f'[[listener]]\nname = "TOKENS"\nbind = "{HOST}:{ports.tokens}"\n'
+        f'protocol = "SASL_SSL"\n{files}sasl_mechanisms = ["OAUTHBEARER"]\n'
+        f'[oauthbearer]\njwks_endpoint_url = "file://{directory}/keys.json"\n'
+        f'expected_issuer = "{ISSUER}"\nexpected_audience = ["{AUDIENCE}"]\n'
+        f'[metrics]\nport = {ports.http}\n{files}tokens_file = "{directory}/{HTTP_TOKENS}"\n'
+        'oauthbearer = true\nanonymous = "health"\n'
         f'[access]\nenforce_rules = true\nsuper_users = ["User:{ADMIN}"]\n'
         f'users_file = "{directory}/users.jsonl"\naudit_file = "{directory}/audit.jsonl"\n'
     )

@@ -8,7 +8,7 @@ from scramp import ScramClient
 
 from fuzz.access_targets import ACCESS_TARGETS, BETWEEN
 from fuzz.hostile.cluster import ADMIN, MECHANISM, NOBODY, PASSWORDS
-from fuzz.hostile.wire import FindingError, connected, drained, framed, secured, send
+from fuzz.hostile.wire import LATE_S, FindingError, connected, drained, framed, secured, send
 from fuzz.hostile.world import World
 from fuzz.mutations import damaged
 from strandline.base.errors import StrandlineError
@@ -34,8 +34,10 @@ def a_damaged_login(world: World, random: Random) -> None:
     kind = random.choice(sorted(MECHANISMS))
     whole = ACCESS_TARGETS[kind][1](random)
     messages = (damaged(whole, random) if random.random() < 0.7 else whole).split(BETWEEN)[:3]
-    frames = [_frame(SaslHandshakeRequest(random.choice((MECHANISMS[kind], MECHANISM, "x" * 300))))]
-    frames += [_frame(SaslAuthenticateRequest(one)) for one in messages]
+    frames = [
+        frame_of(SaslHandshakeRequest(random.choice((MECHANISMS[kind], MECHANISM, "x" * 300))))
+    ]
+    frames += [frame_of(SaslAuthenticateRequest(one)) for one in messages]
     asked = world.aimed(random, APIS[API_KEYS["Fetch"]])
     with ExitStack() as stack:
         try:
@@ -47,9 +49,9 @@ def a_damaged_login(world: World, random: Random) -> None:
         except OSError:
             return
         send(sock, b"".join(framed(one) for one in frames) + framed(asked))
-        got = drained(sock)
+        got = drained(sock, pause_s=LATE_S)
     world.expect_no_secret(b"".join(frames) + asked, got)
-    _expect_failures(got, len(frames))
+    expect_failures(got, len(frames))
 
 
 def another_user_on_a_connection(world: World, random: Random) -> None:
@@ -83,12 +85,13 @@ def another_user_on_a_connection(world: World, random: Random) -> None:
         world.expect_no_secret(frame, got)
 
 
-def _frame(message: Message) -> bytes:
+def frame_of(message: Message) -> bytes:
+    """A request of a login, without its size."""
     _, version = _KEY[type(message)]  # type: ignore[index]
     return bytes(encode_request(message, version, correlation_id=1, client_id="fuzz"))
 
 
-def _expect_failures(got: bytes, count: int) -> None:
+def expect_failures(got: bytes, count: int) -> None:
     """The first answer is the handshake's; no later one ends a login, nor follows one."""
     answers = []
     while len(got) >= 4:

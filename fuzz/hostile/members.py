@@ -24,17 +24,20 @@ SILENT_APIS = frozenset({API_KEYS["ApiVersions"]})
 
 
 class Member:
-    """A user that has logged in; a connection that the broker ends is made again."""
+    """A user that has logged in, in turn by a password and by a token; a connection that the broker
+    ends is made again."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._connection: Connection | None = None
+        self._count = 0
 
     def connection(self) -> Connection:
         """One that is open. Raises FindingError if the login fails."""
         if self._connection is None or self._connection.is_closed:
+            self._count += 1
             try:
-                self._connection = self._world.broker.connect(NOBODY)
+                self._connection = self._world.broker.connect(NOBODY, by_token=self._count % 2 == 0)
             except StrandlineError as error:
                 raise FindingError(f"a login that is right failed: {error}") from error
         return self._connection

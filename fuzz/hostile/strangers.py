@@ -34,7 +34,7 @@ HELD_MAX = 200
 
 def clear_bytes_at_a_port_with_tls(world: World, random: Random) -> None:
     """No byte of an answer, but for an alert."""
-    port = random.choice((world.ports.login, world.ports.certificates, world.ports.rpc))
+    port = random.choice((*_tls_ports(world), world.ports.rpc))
     data = random.choice((framed(samples.request(random)), random.randbytes(300), b"GET / H\r\n"))
     with connected(port, random) as sock:
         send(sock, data)
@@ -53,7 +53,7 @@ def tls_at_a_port_without(world: World, random: Random) -> None:
 
 def a_damaged_greeting(world: World, random: Random) -> None:
     """The first record of TLS, damaged."""
-    with connected(world.ports.login, random) as sock:
+    with connected(random.choice(_tls_ports(world)), random) as sock:
         send(sock, damaged(_greeting(world, random)[1], random))
         _expect_tls(drained(sock))
 
@@ -61,7 +61,7 @@ def a_damaged_greeting(world: World, random: Random) -> None:
 def a_damaged_handshake(world: World, random: Random) -> None:
     """The whole handshake, with damage in the client's second flight or in its first records."""
     client, greeting, incoming, outgoing = _handshake(world, random)
-    with connected(random.choice((world.ports.login, world.ports.certificates)), random) as sock:
+    with connected(random.choice(_tls_ports(world)), random) as sock:
         send(sock, greeting)
         incoming.write(drained(sock))
         try:
@@ -76,7 +76,7 @@ def a_damaged_handshake(world: World, random: Random) -> None:
 
 def an_early_end(world: World, random: Random) -> None:
     """Half a handshake, and then the end, in order or not."""
-    sock = connect(random.choice((world.ports.login, world.ports.certificates)), random)
+    sock = connect(random.choice(_tls_ports(world)), random)
     greeting = _greeting(world, random)[1]
     send(sock, greeting[: random.choice((0, 1, 5, 6, len(greeting) - 1, len(greeting)))])
     if random.random() < 0.5:
@@ -178,6 +178,11 @@ def _ask(world: World, random: Random, data: bytes) -> bytes:
             return drained(inner)
     except OSError:
         return b""
+
+
+def _tls_ports(world: World) -> tuple[int, ...]:
+    ports = world.ports
+    return ports.login, ports.certificates, ports.tokens, ports.http
 
 
 def _greeting(world: World, random: Random) -> tuple[ssl.SSLObject, bytes]:

@@ -13,9 +13,11 @@ from random import Random
 from bench.clusters import memory_mb
 
 from fuzz.hostile.cluster import SecureBroker
+from fuzz.hostile.http_port import HTTP
 from fuzz.hostile.logins import LOGINS
 from fuzz.hostile.members import MEMBERS, Member
 from fuzz.hostile.strangers import STRANGERS
+from fuzz.hostile.tokens import TOKENS
 from fuzz.hostile.watchdog import Watchdog
 from fuzz.hostile.wire import FindingError
 from fuzz.hostile.world import World
@@ -25,6 +27,8 @@ WARM_UP_ROUNDS = 20
 GROWTH_MB_MAX = 96.0
 DESCRIPTORS_MORE_MAX = 8
 SETTLE_S = 45.0
+BY_KIND = (STRANGERS, STRANGERS, LOGINS, TOKENS, HTTP, HTTP)
+"""Attacks without a login, by the number that is drawn; above it, those of a member."""
 _LINE = re.compile(r"time=\S+ level=\w+ broker=1 room=\w+ event=")
 _FAILURE = re.compile(r".*(Traceback|cause id).*")
 
@@ -48,12 +52,8 @@ class HostileTarget:
         """Attacks of every kind. Raises FindingError."""
         for _ in range(ATTACKS_PER_ROUND):
             kind = random.randrange(10)
-            if kind < 4:
-                attack = random.choice(STRANGERS)
-                self._note(attack.__name__)
-                attack(self._world, random)
-            elif kind < 5:
-                attack = random.choice(LOGINS)
+            if kind < 6:
+                attack = random.choice(BY_KIND[kind])
                 self._note(attack.__name__)
                 attack(self._world, random)
             else:

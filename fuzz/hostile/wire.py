@@ -14,6 +14,8 @@ from fuzz.hostile.cluster import HOST
 
 PATIENCE_S = 10.0
 PAUSE_S = 0.05
+LATE_S = 0.5
+"""The same where credentials that do not hold are answered late."""
 ANSWER_BYTES_MAX = 64 << 20
 
 

@@ -1,10 +1,14 @@
 """The looks of the hostile target find what they are for, and a short real run finds nothing."""
 
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
+from fuzz.access_targets import RULES
 from fuzz.hostile.cluster import GROUP, RECORD, TOPIC, Ports, SecureBroker, secure_broker
+from fuzz.hostile.http_port import judge_strangers
+from fuzz.hostile.provider import Provider
 from fuzz.hostile.target import HostileTarget, judge_log
 from fuzz.hostile.wire import FindingError
 from fuzz.hostile.world import World, errors_of
@@ -18,13 +22,19 @@ from strandline.protocol.messages.fetch import (
     PartitionData,
 )
 from strandline.security.authority import Authority
+from strandline.security.sasl.mechanism import SaslError
+from strandline.security.sasl.token_keys import read_key_set
+from strandline.security.sasl.tokens import verify
 
 ROUNDS = 2
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    broker = SecureBroker(tmp_path, Ports(1, 2, 3, 4), 1, Authority(tmp_path), b"\x07" * 16)
+    broker = SecureBroker(
+        tmp_path, Ports(1, 2, 3, 4, 5, 6), 1, Authority(tmp_path), b"\x07" * 16,
+        Provider(tmp_path), "sl_token",
+    )  # fmt: skip
     return World(broker)
 
 
@@ -73,6 +83,48 @@ def test_certificates_are_of_the_authority_or_of_another_one(world: World) -> No
     random = Random(3)
     kinds = {world.certificate(random)[1] for _ in range(12)}
     assert kinds == {True, False}
+
+
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100
+
+
+@pytest.mark.parametrize(
+    ("got", "what"),
+    [
+        (PAGE, "a page without a right"),
+        (b"HTTP/1.1 200 OK\r\n\r\nok\n", "a response without a length"),
+        (b"\x00\x00\x00\x04oops", "no response of HTTP"),
+        (b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", "the status 500"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n" + PAGE, "bytes of a body of 3"),
+        (b"HTTP/1.1 401 No\r\nContent-Length: 12\r\n\r\n" + TOPIC.encode(), TOPIC),
+    ],
+)
+def test_what_no_stranger_may_get_of_the_http_port_is_found(
+    world: World, got: bytes, what: str
+) -> None:
+    with pytest.raises(FindingError, match=what):
+        judge_strangers(world, b"GET /healthz", got)
+
+
+def test_a_refusal_and_health_are_what_a_stranger_may_get(world: World) -> None:
+    refused = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno"
+    assert judge_strangers(world, b"GET /", refused) == 401
+    healthy = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n"
+    assert judge_strangers(world, b"GET /healthz", healthy) == 200
+    assert judge_strangers(world, b"GET /healthz", b"") is None
+
+
+def test_only_a_right_token_of_the_provider_holds(world: World) -> None:
+    """As the broker judges it."""
+    provider, random = world.broker.provider, Random(5)
+    keys = read_key_set(provider.file.read_bytes())
+    now_ms = int(time.time() * 1000)
+    assert verify(provider.token("mia"), keys, RULES, now_ms=now_ms).user == "mia"
+    wrong = {provider.wrong_token(random, "admin") for _ in range(200)}
+    assert len(wrong) > 20
+    for one in wrong:
+        with pytest.raises(SaslError):
+            verify(one, keys, RULES, now_ms=now_ms)
 
 
 @pytest.mark.integration
