@@ -11,7 +11,7 @@ from differential.access.subjects import ADMIN
 from differential.access.summary import summarise
 from differential.access.user_script import upsertion
 from differential.access.walk import Target
-from strandline.protocol.errors import Error
+from strandline.protocol.errors import name_of
 from strandline.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
 )
@@ -191,9 +191,9 @@ def play_logins(target: LoginTarget) -> dict[str, list[str]]:
 
 def _line(answer: Message | None) -> str:
     if isinstance(answer, SaslHandshakeResponse):
-        return f"{Error(answer.error_code).name} {','.join(sorted(answer.mechanisms))}".strip()
+        return f"{name_of(answer.error_code)} {','.join(sorted(answer.mechanisms))}".strip()
     if isinstance(answer, SaslAuthenticateResponse):
-        words = [Error(answer.error_code).name]
+        words = [name_of(answer.error_code)]
         words += ["message"] if answer.error_message else []
         words += ["bytes"] if answer.auth_bytes else []
         words += ["ends"] if answer.session_lifetime_ms else []

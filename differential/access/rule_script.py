@@ -47,12 +47,10 @@ def rule_filter(**fields: object) -> DeleteAclsFilter:
     return made
 
 
-def described(version: int = VERSION, **fields: object) -> DescribeAclsRequest:
+def described(**fields: object) -> DescribeAclsRequest:
     """A request for the rules that fit such a filter."""
     one = rule_filter(**fields)
-    return DescribeAclsRequest(
-        **{name: getattr(one, name) for name in one.__struct_fields__}  # type: ignore[arg-type]
-    )
+    return DescribeAclsRequest(**{name: getattr(one, name) for name in one.__struct_fields__})
 
 
 ILLEGAL: dict[str, dict[str, object]] = {

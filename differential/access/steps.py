@@ -9,7 +9,7 @@ from typing import NamedTuple
 from differential.access.subjects import ADMIN
 from differential.access.walk import Target
 from strandline.model.access import Kind, Operation, PatternType, Permission
-from strandline.protocol.errors import Error
+from strandline.protocol.errors import name_of
 from strandline.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
 )
@@ -49,13 +49,13 @@ def play(target: Target, steps: Iterable[Step]) -> Answers:
 
 
 def _created(answer: CreateAclsResponse) -> list[str]:
-    return [Error(one.error_code).name for one in answer.results]
+    return [name_of(one.error_code) for one in answer.results]
 
 
 def _deleted(answer: DeleteAclsResponse) -> list[str]:
     lines = []
     for result in answer.filter_results:
-        lines.append(Error(result.error_code).name)
+        lines.append(name_of(result.error_code))
         lines += sorted(f"- {_rule(one)}" for one in result.matching_acls)
     return lines
 
@@ -76,7 +76,7 @@ def _described(answer: DescribeAclsResponse) -> list[str]:
         for resource in answer.resources
         for one in resource.acls
     ]
-    return [Error(answer.error_code).name, *sorted(map(_rule, rules))]
+    return [name_of(answer.error_code), *sorted(map(_rule, rules))]
 
 
 def _rule(one: DeleteAclsMatchingAcl) -> str:
@@ -88,19 +88,19 @@ def _rule(one: DeleteAclsMatchingAcl) -> str:
 
 
 def _altered(answer: AlterUserScramCredentialsResponse) -> list[str]:
-    return sorted(f"{one.user!r} {Error(one.error_code).name}" for one in answer.results)
+    return sorted(f"{one.user!r} {name_of(one.error_code)}" for one in answer.results)
 
 
 def _users(answer: DescribeUserScramCredentialsResponse) -> list[str]:
     lines = [
-        f"{one.user!r} {Error(one.error_code).name}"
+        f"{one.user!r} {name_of(one.error_code)}"
         + "".join(
             f" {info.mechanism}:{info.iterations}"
             for info in sorted(one.credential_infos, key=lambda info: info.mechanism)
         )
         for one in answer.results
     ]
-    return [Error(answer.error_code).name, *sorted(lines)]
+    return [name_of(answer.error_code), *sorted(lines)]
 
 
 _LINES: dict[type, Callable[..., list[str]]] = {

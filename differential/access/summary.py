@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.model.access import Kind, Operation
-from strandline.protocol.errors import Error
+from strandline.protocol.errors import name_of
 from strandline.protocol.table import NO_ID
 from strandline.security.acls.included import OPERATIONS_OF
 
@@ -85,12 +85,12 @@ def _inner(struct: msgspec.Struct) -> Iterator[msgspec.Struct]:
 
 
 def _words(struct: msgspec.Struct) -> list[str]:
-    words = []
+    words: list[str] = []
     has_name = bool(getattr(struct, "name", None) or getattr(struct, "topic", None))
     for field in struct.__struct_fields__:
         value = getattr(struct, field)
         if field == "error_code":
-            words.insert(0, Error(value).name)
+            words.insert(0, name_of(value))
         elif field.endswith("authorized_operations"):
             if value != NOT_ASKED:
                 words.append(f"may {_operations(field, value)}")

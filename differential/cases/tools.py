@@ -142,8 +142,8 @@ def changed_quotas(peer: Peer) -> None:
         ("a default with a name", [ComponentData("client-id", 1, "c")], False),
         ("any with a name", [ComponentData("client-id", 2, "c")], False),
     ):
-        request = DescribeClientQuotasRequest(components, strict=is_strict)
-        peer.ask(f"v1 {label} described", request, 1)
+        described = DescribeClientQuotasRequest(components, strict=is_strict)
+        peer.ask(f"v1 {label} described", described, 1)
     gone = [OpData(key, 0.0, remove=True) for key in ("request_percentage", "consumer_byte_rate",
             "producer_byte_rate")]  # fmt: skip
     request = AlterClientQuotasRequest([AlterClientQuotasEntry(one, gone) for one in (alice, pair)])

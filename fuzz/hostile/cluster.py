@@ -117,7 +117,8 @@ class SecureBroker:
         connection.close()
         topics = [f"{one.name} {one.id} {len(one.partitions)}" for one in cluster.topics.values()]
         part = records.responses[0].partitions[0]
-        kept = f"{part.high_watermark} {bytes(part.records or b'').count(RECORD.encode())}"
+        assert isinstance(part.records, bytes | bytearray | memoryview)
+        kept = f"{part.high_watermark} {bytes(part.records).count(RECORD.encode())}"
         return [*sorted(topics), *map(str, rules), *map(str, users), kept]
 
     def descriptors(self) -> int:

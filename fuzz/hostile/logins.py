@@ -87,7 +87,7 @@ def another_user_on_a_connection(world: World, random: Random) -> None:
 
 def frame_of(message: Message) -> bytes:
     """A request of a login, without its size."""
-    _, version = _KEY[type(message)]  # type: ignore[index]
+    _, version = _KEY[type(message)]
     return bytes(encode_request(message, version, correlation_id=1, client_id="fuzz"))
 
 
