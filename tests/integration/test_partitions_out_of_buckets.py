@@ -89,6 +89,15 @@ def buckets_end(cluster: DevCluster) -> int:
     return min(one["end_offset"] for one in row["buckets"])  # type: ignore[index]
 
 
+def status_names(cluster: DevCluster, line: str) -> bool:
+    """Whether `cluster status` knows of the lost logs, and says to type that line."""
+    page = json.loads(try_line(cluster, "strandline cluster status --json").stdout)
+    expected = {"topic": TOPIC, "partitions": [0], "brokers": [*HOME], "all": True}
+    is_known = {**expected, "has_buckets": True} in page["logs_lost"]
+    words = line.removeprefix("strandline")
+    return is_known and any(words in one for one in page["text"]["to type"])
+
+
 def test_it_reads_on_and_appends_go_on(five: DevCluster) -> None:
     where = ("-b", five.bootstrap)
     five.run("topic", "create", TOPIC, "-p", "1", "-r", "2", *CONFIG, *where)
@@ -117,6 +126,9 @@ def test_it_reads_on_and_appends_go_on(five: DevCluster) -> None:
         return done.returncode == 0 and told in done.stdout
 
     wait_until(is_foretold, what="the forecast of the page", timeout_s=TIMEOUT_S)
+    wait_until(
+        lambda: status_names(five, dry[0]), what="the lost logs in the status", timeout_s=TIMEOUT_S
+    )
     foretold = json.loads(type_in(five, [f"{dry[0]} --json"]))
     (row,) = foretold["partitions"]
     assert not foretold["declared"] and row["lost_from"] >= end
