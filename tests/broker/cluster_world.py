@@ -51,7 +51,7 @@ class ClusterWorld:
     look for damage all the time. `reserve_bytes`: what their disks keep for the controller's log.
     `regions`: {broker: its region}, where they have some. `clean_interval_ms`: how often all logs
     are maintained. `tiered`: their buckets, which are simulated ones. `voters`: the controller's.
-    `access`: what clients may do."""
+    `access`: what clients may do. `machines`: {broker: its label host}, where they have some."""
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class ClusterWorld:
         tiered: TieredSection | None = None,
         voters: tuple[int, ...] = VOTERS,
         access: AccessSection | None = None,
+        machines: Mapping[int, str] | None = None,
     ) -> None:
         self.voters = voters
         self.access = access or AccessSection()
@@ -71,6 +72,7 @@ class ClusterWorld:
         self.clean_interval_ms = clean_interval_ms
         self.reserve_bytes = reserve_bytes
         self.regions = dict(regions or {})
+        self.machines = dict(machines or {})
         self.tiered = tiered or TieredSection()
         self.kept_labels: dict[int, StoredLabels] = {}
         self.scheduler = Scheduler()
@@ -136,7 +138,7 @@ class ClusterWorld:
             disk=seams.disk,
             replication=replication,
             directory_id=self.directory_ids[broker],
-            labels=Labels(region=self.regions.get(broker, "")),
+            labels=Labels(region=self.regions.get(broker, ""), host=self.machines.get(broker, "")),
             kept_labels=self.kept_labels.get(broker),
             on_labelled=lambda kept: self.kept_labels.__setitem__(broker, kept),
             cluster_id=self.cluster_ids.get(broker, ""),

@@ -108,6 +108,14 @@ def test_a_seed_gives_its_vote_away_and_leaves_for_good(
     watch.until(lambda: {"before", "after"} <= set(cluster.broker(5).services.cluster.topics))
 
 
+def test_a_vote_goes_to_a_machine_that_has_none_yet() -> None:
+    machines = {1: "a", 2: "b", 3: "c", 4: "a", 5: "c"}
+    with joined(ClusterWorld(FIVE, machines=machines)) as world:
+        world.advance(5_000)  # Until both could take it.
+        decommission(world, 3, at=4)
+        OneController(world).until(lambda: voters(world) == {(1, 2, 5)})
+
+
 def groups(world: ClusterWorld):  # type: ignore[no-untyped-def]
     return world.broker(5).services.cluster.groups.values()
 

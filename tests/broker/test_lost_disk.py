@@ -87,7 +87,7 @@ def test_a_second_broker_of_an_id_is_refused(cluster: ClusterWorld, broker: int)
     answer = cluster.submit(another_process(known))
     assert isinstance(answer, Refused)
     assert answer.error_code == Error.DUPLICATE_BROKER_REGISTRATION
-    assert "is taken by a broker that is alive" in answer.message
+    assert f"is taken by a broker that is alive at {known.rpc}" in answer.message
     assert cluster.broker(broker) is first
 
 

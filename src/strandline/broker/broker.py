@@ -61,6 +61,8 @@ from strandline.tiered.objects.buckets import Buckets
 
 REGISTER_TIMEOUT_MS = 5_000
 REMINDER_MS = 5_000
+SILENCES_MIN = 3
+"""Requests without an answer before the log names a less likely reason."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -336,15 +338,18 @@ class Broker:
             configured=self._labels.configured,
             cluster_id=self._cluster_id or config.cluster.id,
         )
+        silence_count = 0
         while True:
             try:
                 answer: Answer = await self.controller.submit(
                     command, timeout_ms=REGISTER_TIMEOUT_MS
                 )
             except ApiError:
+                silence_count += 1
                 _log.warning(
-                    "no controller answers yet; trying the brokers %s again",
+                    "no controller answers yet; trying the brokers %s again%s",
                     ", ".join(str(seed.id) for seed in config.seeds),
+                    "" if silence_count < SILENCES_MIN else f"; {self._silence_hint()}",
                 )
                 continue
             if isinstance(answer, BrokerAdmitted):
@@ -367,6 +372,10 @@ class Broker:
             self._on_failed(
                 f"broker {self.config.broker_id} was unregistered: start it again to join anew"
             )
+
+    def _silence_hint(self) -> str:
+        own = self.config.broker_id
+        return f"if another broker has the id {own}, the answers go there: see the seeds' logs"
 
     async def _wait_replayed(self) -> None:
         """Wait until this registration has been replayed here."""

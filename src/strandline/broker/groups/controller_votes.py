@@ -24,9 +24,11 @@ from collections.abc import Collection
 from strandline.controller.decision import leaving_of, maintained_of
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
+from strandline.placement.topology.universe import domain_of
 from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import Ability
 
+HOST = "host"
 VOTERS_MIN = 2
 """Of a group with fewer voters, none moves."""
 
@@ -60,9 +62,11 @@ def _candidate(
     replica: Replica, cluster: Cluster, out: BrokerId, stays: list[BrokerId]
 ) -> BrokerId | None:
     """The broker for the vote of `out`: of its region if possible, else of the region with the
-    fewest voters; of several the lowest id."""
+    fewest voters; of several one whose machine has the fewest votes, then the lowest id."""
     regions = {one.id: one.labels.region for one in cluster.brokers.values()}
     votes = Counter(regions.get(one, "") for one in stays)
+    hosts = {one.id: domain_of(one.labels, HOST) for one in cluster.brokers.values()}
+    on_host = Counter(hosts[one] for one in stays if one in hosts and hosts[one][-1])
     barred = leaving_of(cluster) | maintained_of(cluster) | set(stays) | {out}
     can_do = replica.shared.contacts.can_do
     found = [
@@ -74,4 +78,9 @@ def _candidate(
         and replica.is_ready_to_vote(one)
     ]
     own = regions.get(out, "")
-    return min(found, key=lambda one: (regions[one] != own, votes[regions[one]], one), default=None)
+
+    def rank(one: BrokerId) -> tuple[bool, int, int, BrokerId]:
+        is_away = regions[one] != own
+        return is_away, votes[regions[one]], on_host[hosts[one]], one
+
+    return min(found, key=rank, default=None)

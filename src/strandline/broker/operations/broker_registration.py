@@ -31,6 +31,7 @@ from strandline.replication.host.replication import Replication
 METHOD = "broker.introduce"
 CALL_TIMEOUT_MS = 1_000
 INTRODUCE_INTERVAL_MS = 300
+CLASHES_TOLD_MAX = 1_000
 WATCH_INTERVAL_MS = 5_000
 
 _log = logging.getLogger("strandline.broker")
@@ -62,6 +63,7 @@ class RegistrationStatus(msgspec.Struct, frozen=True, array_like=True):
 
 def answer_introductions(replication: Replication, controller: ControllerHost) -> None:
     """Serve introductions: learn the addresses of brokers."""
+    clashes: set[tuple[BrokerId, Address]] = set()
 
     async def on_call(sender: BrokerId, payload: bytes) -> bytes:
         try:
@@ -78,6 +80,11 @@ def answer_introductions(replication: Replication, controller: ControllerHost) -
             )
             replication.set_peer(sender, sender_address.host, sender_address.port)
         known = controller.cluster
+        own = known.brokers.get(sender)
+        second = Address(sender_address.host, sender_address.port)
+        # The answer goes to the first one: only the logs can tell the operator.
+        if is_reached and own is not None and own.rpc != second:
+            _tell_clash(clashes, sender, first=own.rpc, second=second)
         voters = tuple(
             VoterAddress(one, known.brokers[one].rpc.host, known.brokers[one].rpc.port)
             for one in controller.voters
@@ -87,6 +94,24 @@ def answer_introductions(replication: Replication, controller: ControllerHost) -
         return msgspec.msgpack.encode(RegistrationStatus(known.version, is_registered, voters))
 
     replication.calls.register(METHOD, on_call)
+
+
+def _tell_clash(
+    told: set[tuple[BrokerId, Address]], broker: BrokerId, *, first: Address, second: Address
+) -> None:
+    """Log once that two brokers have one id. `told`: what was logged."""
+    if (broker, second) in told:
+        return
+    if len(told) >= CLASHES_TOLD_MAX:
+        told.clear()
+    told.add((broker, second))
+    _log.error(
+        "two brokers have the id %d: the one at %s is a member, and the one at %s cannot join: "
+        "give it another id",
+        broker,
+        first,
+        second,
+    )
 
 
 async def introduce(

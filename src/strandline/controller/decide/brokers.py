@@ -83,9 +83,18 @@ def _check_directory(facts: Facts, command: RegisterBroker) -> None:
     if command.broker in facts.alive:
         raise refuse(
             Error.DUPLICATE_BROKER_REGISTRATION,
-            f"broker id {command.broker} is taken by a broker that is alive, with data directory "
-            f"{known.id}: give this broker another id",
+            f"broker id {command.broker} is taken by a broker that is alive{_where(facts, command)}"
+            f", with data directory {known.id}: give this broker another id",
         )
+
+
+def _where(facts: Facts, command: RegisterBroker) -> str:
+    """Where the broker of this id is."""
+    known = facts.state.cluster.brokers.get(command.broker)
+    if known is None:
+        return ""
+    host = f" on host {known.labels.host}" if known.labels.host else ""
+    return f" at {known.rpc}{host}"
 
 
 def _labels(facts: Facts, command: RegisterBroker) -> Labels:
