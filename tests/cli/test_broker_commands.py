@@ -42,9 +42,10 @@ BROKER_RESOURCE = 4
 
 class Brokers:
     """The cluster's answers. `changed`: {broker: {key: value}}, what was set of those that are not
-    `refused`; brokers 2 and 3 are in one upgrade domain."""
+    `refused`; brokers 2 and 3 are in one upgrade domain, and on one machine."""
 
     def __init__(self, fake: FakeCluster) -> None:
+        self.regions = {1: "east", 2: "east", 3: "east"}
         self.changed: dict[str, dict[str, str | None]] = {}
         self.refused: set[str] = set()
         self.looks = 0
@@ -82,7 +83,16 @@ class Brokers:
         return DescribeTopologyResponse(
             broker_id=asked,
             brokers=[
-                TopologyBroker(one, True, -1, [TopologyLabel("upgrade_domain", domain)])
+                TopologyBroker(
+                    one,
+                    True,
+                    -1,
+                    [
+                        TopologyLabel("upgrade_domain", domain),
+                        TopologyLabel("region", self.regions[one]),
+                        TopologyLabel("host", f"node-{domain}"),
+                    ],
+                )
                 for one, domain in domains.items()
             ],
         )
@@ -172,6 +182,25 @@ def test_only_brokers_that_were_in_maintenance_are_said_to_end_it(
     )  # fmt: skip
     told = json.loads(run("broker", "resume", "--domain", "b", "--json")[1])
     assert told == {"brokers": [2, 3], "ended": [2]}
+
+
+def test_a_machine_is_maintained_and_resumed_by_one_command(run: Run, brokers: Brokers) -> None:
+    code, out, _ = run("broker", "maintain", "--host", "node-b", "--minutes", "0")
+    assert (code, out.partition(";")[0]) == (0, "in maintenance: 2,3")
+    assert brokers.changed == {"2": {MAINTENANCE: "-1"}, "3": {MAINTENANCE: "-1"}}
+    assert run("broker", "resume", "--host", "node-b")[0] == 0
+    assert brokers.changed == {"2": {MAINTENANCE: None}, "3": {MAINTENANCE: None}}
+
+
+def test_a_host_that_is_none_or_two_machines_is_refused(run: Run, brokers: Brokers) -> None:
+    code, _, error = run("broker", "maintain", "--host", "node-x")
+    assert (code, error) == (1, "error: --host node-x: no broker has this label host\n")
+    brokers.regions[3] = "west"
+    code, _, error = run("broker", "maintain", "--host", "node-b")
+    assert code == 1 and "brokers 2,3 have it in several regions" in error
+    code, _, error = run("broker", "maintain", "2", "--host", "node-b")
+    assert (code, error) == (1, "error: give one of a broker ID, --domain and --host\n")
+    assert brokers.changed == {}
 
 
 def test_what_is_refused_of_one_broker_of_a_domain_is_done_to_none(

@@ -417,3 +417,23 @@ def test_a_command_to_type_next_begins_with_what_runs_this_program(
     assert program() == f"'{installed}'"
     monkeypatch.setattr(sys, "argv", ["/somewhere/strandline/cli/main.py"])
     assert program() == f"{sys.executable} -m strandline.cli.main"
+
+
+def test_config_check_shows_the_brokers_of_a_machine(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "broker.toml").write_text(CONFIG + "[metrics]\nport = 9404\n")
+    code, out, _ = run("config", "check", "broker.toml", "--cores", "2")
+    assert code == 0
+    assert out.splitlines() == [
+        "broker.toml: brokers 1,2: no mistakes",
+        "broker 1: PLAINTEXT 127.0.0.1:9092, brokers 127.0.0.1:33145, HTTP 127.0.0.1:9405, "
+        "/data/broker-1",
+        "broker 2: PLAINTEXT 127.0.0.1:9093, brokers 127.0.0.1:33146, HTTP 127.0.0.1:9406, "
+        "/data/broker-2",
+    ]
+    assert json.loads(run("config", "check", "broker.toml", "--cores", "2", "--json")[1])[
+        "brokers"
+    ] == [1, 2]
+    (tmp_path / "broker.toml").write_text(CONFIG + "[metrics]\nport = 9093\n")
+    assert run("config", "check", "broker.toml")[0] == 0
+    code, _, err = run("config", "check", "broker.toml", "--cores", "2")
+    assert code == 1 and err.startswith("error: broker.toml: [listener] kafka_port: ")

@@ -7,7 +7,12 @@ import pytest
 
 from strandline.base.errors import OperatorError
 from strandline.cli.server import labels
-from strandline.cli.server.labels import find_labels, label_mistake, tell_origin
+from strandline.cli.server.labels import (
+    find_labels,
+    find_machine_labels,
+    label_mistake,
+    tell_origin,
+)
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
 
@@ -131,3 +136,27 @@ def test_what_is_wrong_is_found_before_the_broker_starts(line: str, says: str) -
     assert mistake is not None and says in mistake
     config = config_with('region = "a"', 'command = ["/no/such/command"]')
     assert label_mistake(config, {}) is None
+
+
+def machine(*lines: str, hostname: str = "node-7.example") -> dict[str, str]:
+    """The labels of a machine's brokers."""
+    config = config_with(*lines)
+    return find_machine_labels(config, hostname=hostname, environment={}).labels.as_dict()
+
+
+def test_the_brokers_of_a_machine_share_its_name_as_host_and_upgrade_domain(
+    tmp_path: Path,
+) -> None:
+    name = "node-7.example"
+    assert machine() == {"host": name, "upgrade_domain": name}
+    given = machine('region = "east"', 'host = "r1-n7"', 'upgrade_domain_formula = "ordinal % 3"')
+    assert given == {"region": "east", "host": "r1-n7", "upgrade_domain": "1"}
+    command = script(tmp_path, 'print("host=cloud-7\\nupgrade_domain=2")')
+    assert machine(command) == {"host": "cloud-7", "upgrade_domain": "2"}
+
+
+@pytest.mark.parametrize("name", ["localhost", "localhost.localdomain", "", "a_b!", "x" * 64])
+def test_a_name_that_tells_no_machine_is_no_host(name: str) -> None:
+    with pytest.raises(OperatorError, match=r"give \[broker.labels\] host"):
+        machine(hostname=name)
+    assert machine('host = "node-7"', hostname=name)["host"] == "node-7"

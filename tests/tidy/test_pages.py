@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.tidy.test_source import ROOT, relative
 
-PAGES = ("outages.md",)
+PAGES = ("cores.md", "outages.md")
 """Of docs/operating."""
 PAGE_ARGUMENTS = ("page", "heading", "block")
 Block = tuple[object, ...]

@@ -12,6 +12,7 @@ Source: decision 0023; docs/operating/monitoring.md."""
 
 import logging
 import socket
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ from strandline.security.tls import ServerTls
 
 if TYPE_CHECKING:
     from strandline.admin.exposition import Exposition
-    from strandline.admin.http_server import Folder, HttpServer, Page
+    from strandline.admin.http_access import HttpAccess
+    from strandline.admin.http_server import Answer, Asker, Folder, HttpServer, Page
 
 PORT_KEY = "[metrics] port"
 
@@ -46,7 +48,10 @@ class MetricsEndpoint:
         self._tls = tls
         self._tokens = tokens
         self._claimed: socket.socket | None = None
+        self.is_ready = False
+        """Whether Kafka clients are served."""
         self._exposition: Exposition | None = None
+        self._access: HttpAccess | None = None
         self._server: HttpServer | None = None
 
     async def claim(self) -> None:
@@ -95,7 +100,7 @@ class MetricsEndpoint:
             "/v1/topics": api.topics,
             "/v1/outages": api.outages,
         }
-        access = HttpAccess(
+        access = self._access = HttpAccess(
             self._config, self._tokens, broker, is_ready=lambda: exposition.is_ready
         )
         folders: dict[str, Folder] = {"/v1/topics": api.topic, "/topics": console.topic}
@@ -106,8 +111,23 @@ class MetricsEndpoint:
         scheme = "http" if self._tls is None else "https"
         _log.info("metrics: %s://%s/metrics; console: /", scheme, address)
 
+    async def scrape(self) -> Sequence[bytes]:
+        """The text of `/metrics` in parts, for the supervisor of this process; empty if no port is
+        configured, or not yet there."""
+        return () if self._exposition is None else await self._exposition.blocks()
+
+    async def refuse(self, asker: "Asker", path: str) -> "Answer | None":
+        """The answer to a client of the supervisor's port that may not see a path; None if it
+        may."""
+        from strandline.admin.http_server import Answer
+
+        if self._access is None:
+            return Answer([b"not ready\n"], HTTPStatus.SERVICE_UNAVAILABLE)
+        return await self._access.refuse(asker, path)
+
     def set_ready(self, *, is_ready: bool) -> None:
         """Whether Kafka clients are served."""
+        self.is_ready = is_ready
         if self._exposition is not None:
             self._exposition.is_ready = is_ready
 

@@ -66,11 +66,11 @@ class HttpAccess:
 
     async def refuse(self, asker: Asker, path: str) -> Answer | None:
         """The answer to a client that may not see a path; None if it may."""
-        if self._is_open(path) or asker.has_certificate:
+        if is_open_to(self._open_right, path) or asker.has_certificate:
             return None
         if not asker.authorization:
-            return _unauthorised()
-        token = _token_of(asker.authorization)
+            return unauthorised()
+        token = token_in(asker.authorization)
         if token is None:
             return await self._fail(asker, FILE_TOKEN, "credentials that are no token")
         if self._tokens is not None and self._tokens.find(token) is not None:
@@ -91,10 +91,6 @@ class HttpAccess:
             mechanism=oauth_bearer.NAME,
         )
         return self._judge(session, path)
-
-    def _is_open(self, path: str) -> bool:
-        right = self._open_right
-        return right == READ or (right == HEALTH and path in HEALTH_PATHS)
 
     def _judge(self, session: Session, path: str) -> Answer | None:
         """By the rules of the cluster."""
@@ -141,14 +137,19 @@ class HttpAccess:
             )
         )
         await asyncio.sleep(delay_ms / 1000)
-        return _unauthorised(', error="invalid_token"')
+        return unauthorised(', error="invalid_token"')
 
     def _audit(self, event: AuditEvent) -> None:
         if self._services.audit is not None:
             self._services.audit.add(event)
 
 
-def _token_of(authorization: tuple[str, ...]) -> str | None:
+def is_open_to(right: str, path: str) -> bool:
+    """Whether a client that has this right may see a path: NONE, HEALTH or READ."""
+    return right == READ or (right == HEALTH and path in HEALTH_PATHS)
+
+
+def token_in(authorization: tuple[str, ...]) -> str | None:
     """The token of a request's credentials; None if they are no token."""
     if len(authorization) != 1:
         return None
@@ -165,7 +166,8 @@ def _token_of(authorization: tuple[str, ...]) -> str | None:
     return pair.partition(":")[2] or None
 
 
-def _unauthorised(bearer_error: str = "") -> Answer:
+def unauthorised(bearer_error: str = "") -> Answer:
+    """The answer to a client that must send credentials, or others."""
     bearer, basic = _CHALLENGES
     challenges = (("WWW-Authenticate", bearer + bearer_error), ("WWW-Authenticate", basic))
     return Answer([_HINT], HTTPStatus.UNAUTHORIZED, headers=challenges)

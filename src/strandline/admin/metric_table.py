@@ -5,6 +5,7 @@ How:    One row for each metric. The exposition, the reference page and the test
         scrape fails if a value has no row, or a row no value.
 Source: STYLE, rule 4; reference observers 4.4."""
 
+from strandline.admin.machine_metrics import MACHINE_METRICS
 from strandline.admin.metric import Kind, Metric
 from strandline.admin.read_replica_metrics import READ_REPLICA_METRICS
 from strandline.admin.remote_reads import REMOTE_METRICS
@@ -412,7 +413,12 @@ CONTROLLER_METRICS = (
 """Metrics of the controller only."""
 
 METRICS = (
-    PARTITION_METRICS + BROKER_METRICS + TIERED_METRICS + READ_REPLICA_METRICS + CONTROLLER_METRICS
+    PARTITION_METRICS
+    + BROKER_METRICS
+    + TIERED_METRICS
+    + READ_REPLICA_METRICS
+    + CONTROLLER_METRICS
+    + MACHINE_METRICS
 )
 """All of ours; beside them come Prometheus's usual ones of a process (`process_...`)."""
 

@@ -5,6 +5,7 @@ Source: STYLE, rule 10."""
 
 from collections.abc import Iterator, Sequence
 
+from strandline.admin.machine_metrics import MACHINE_METRICS
 from strandline.admin.metric import Metric
 from strandline.admin.metric_table import BROKER_METRICS, CONTROLLER_METRICS, PARTITION_METRICS
 from strandline.admin.read_replica_metrics import READ_REPLICA_METRICS
@@ -56,6 +57,14 @@ _SECTIONS = (
         "Of the cluster, by the controller",
         "Only the broker with `strandline_controller_active` 1 reports these.",
         CONTROLLER_METRICS,
+    ),
+    (
+        "Of a machine, by the supervisor of `strandline serve --cores`",
+        (
+            "At the machine's port, beside the metrics of all its brokers, which have the label "
+            "`broker` there ([how](../operating/cores.md))."
+        ),
+        MACHINE_METRICS,
     ),
 )
 

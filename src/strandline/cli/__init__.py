@@ -3,6 +3,7 @@
 Map:    commands/      One file for each command group.
         dev/           Local clusters.
         drill/         Drills: cuts a part of a cluster off and measures the effect.
+        machine/       Runs the brokers of one machine, a process for each core.
         server/        Composes a broker from its configuration and runs it.
         text/          What commands print: plans, explanations, warnings.
         main.py        the app, errors, exit codes

@@ -16,6 +16,7 @@ import typer
 
 from strandline.base.errors import OperatorError
 from strandline.client.command_line import CLIENT_CONFIG_VARIABLE
+from strandline.config.cores_section import CORES_MAX
 
 if TYPE_CHECKING:
     from strandline.client.client_config import ClientConfig
@@ -67,6 +68,17 @@ Unset = Annotated[
 ]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the effect; change nothing.")]
+
+Cores = Annotated[
+    int | None,
+    typer.Option(
+        "--cores",
+        metavar="N",
+        min=1,
+        max=CORES_MAX,
+        help="A process for each of N brokers, with ids, ports and directories from the one file.",
+    ),
+]
 
 DEFAULT_TIMEOUT_S = 30.0
 

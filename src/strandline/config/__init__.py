@@ -9,6 +9,8 @@ Map:    keys.py             what a key is, how its value is read and checked
         tiered_section.py   the broker's file: object stores
         access_section.py   the broker's file: what clients may do
         oauthbearer_section.py  the broker's file: the tokens that clients log in with
+        cores_section.py    the broker's file: several brokers on one machine
+        cores.py            the brokers of one machine, from one file
         broker_life.py      keys set on a single broker at run time
         kafka/              Kafka's other broker keys
         topic.py            topics, with Kafka's names

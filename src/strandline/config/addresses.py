@@ -117,6 +117,11 @@ def is_wildcard(host: str) -> bool:
     return host in WILDCARD_HOSTS
 
 
+def is_same_host(one: str, other: str) -> bool:
+    """Whether ports on these two hosts exclude each other."""
+    return one == other or is_wildcard(one) or is_wildcard(other)
+
+
 def is_loopback(host: str) -> bool:
     """Whether only programs on this machine reach this host."""
     if host == "localhost":

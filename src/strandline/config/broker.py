@@ -19,6 +19,7 @@ from strandline.config.addresses import (
     parse_peer_rtt,
     parse_seed,
 )
+from strandline.config.cores_section import CoresSection
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of, required
 from strandline.config.listener_section import (
     PLAINTEXT,
@@ -446,6 +447,7 @@ class BrokerConfig:
     oauthbearer: OAuthBearerSection = field(default_factory=OAuthBearerSection)
     log: LogSection = LogSection()
     metrics: MetricsSection = field(default_factory=MetricsSection)
+    cores: CoresSection = field(default_factory=CoresSection)
     drills: DrillsSection = DrillsSection()
     dev: DevSection = DevSection()
     listener_entries: tuple[ListenerEntry, ...] = ()
@@ -521,6 +523,7 @@ SECTIONS: dict[str, type] = {
     "oauthbearer": OAuthBearerSection,
     "log": LogSection,
     "metrics": MetricsSection,
+    "cores": CoresSection,
     "drills": DrillsSection,
     "dev": DevSection,
 }

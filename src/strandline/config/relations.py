@@ -5,7 +5,7 @@ Source: STYLE, "Configuration": relations between values are checked at start.""
 from collections.abc import Iterator
 
 from strandline.config.access_rules import broken_access_rules
-from strandline.config.addresses import format_address, is_wildcard
+from strandline.config.addresses import format_address, is_same_host, is_wildcard
 from strandline.config.broker import BrokerConfig
 from strandline.config.bucket_urls import unknown_label_owner
 from strandline.config.listener_section import OAUTHBEARER
@@ -44,13 +44,9 @@ def _addresses(config: BrokerConfig) -> Iterator[tuple[str, str]]:
         *((("[metrics] port", Address(metrics.host, metrics.port)),) if metrics.port else ()),
     ):
         for other, known in taken:
-            if _is_same_host(known.host, bind.host) and known.port == bind.port:
+            if is_same_host(known.host, bind.host) and known.port == bind.port:
                 yield key, f"must differ from {other}, which is {bind.port} too"
         taken.append((key, bind))
-
-
-def _is_same_host(one: str, other: str) -> bool:
-    return one == other or is_wildcard(one) or is_wildcard(other)
 
 
 def _seeds(config: BrokerConfig) -> Iterator[tuple[str, str]]:

@@ -78,6 +78,13 @@ class DataDirectory:
         os.close(self._lock)
 
 
+def owner_of(path: str) -> BrokerId | None:
+    """The broker that a data directory belongs to; None if it is not one. Raises OperatorError if
+    its identity is damaged."""
+    identity = _read(path)
+    return None if identity is None else identity.broker_id
+
+
 @contextlib.contextmanager
 def held_offline(path: str) -> Iterator[None]:
     """Keep brokers out of a data directory while a command reads it; changes nothing in it.

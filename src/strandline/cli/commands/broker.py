@@ -2,6 +2,7 @@
 
 Source: docs/reference/cli.md; docs/decisions/0011-the-life-of-a-broker.md."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,6 +35,10 @@ app.command("ok-to-stop")(broker_ok_to_stop.ok_to_stop)
 Domain = Annotated[
     str, typer.Option("--domain", metavar="NAME", help="All brokers of an upgrade domain.")
 ]
+Host = Annotated[
+    str,
+    typer.Option("--host", metavar="NAME", help="All brokers of a machine, by their label host."),
+]
 OptionalId = Annotated[
     int | None, typer.Argument(metavar="[ID]", min=0, help="The broker.", show_default=False)
 ]
@@ -58,7 +63,7 @@ def decommission(
         if dry_run:
             broker_dry_run.show_decommission(client, broker, as_json=as_json)
             return
-        _alter(client, {DECOMMISSION: "true"}, broker=broker)
+        _alter(client, {DECOMMISSION: "true"}, [BrokerId(broker)])
         vote = vote_of(client, BrokerId(broker))
 
     def people() -> None:
@@ -80,9 +85,10 @@ def cancel(
     """Cancel a decommission. Replicas that have moved away move back, and preferred leaders are as
     before."""
     from strandline.config.broker_life import DECOMMISSION
+    from strandline.model.ids import BrokerId
 
     with open_client(bootstrap, timeout) as client:
-        _alter(client, {DECOMMISSION: None}, broker=broker)
+        _alter(client, {DECOMMISSION: None}, [BrokerId(broker)])
     line = f"broker {broker} stays, and what moved away returns; see `strandline cluster balance`"
     show(
         {"broker": broker, "decommission": False}, as_json=as_json, people=lambda: print_line(line)
@@ -113,6 +119,7 @@ def unregister(
 def maintain(
     broker: OptionalId = None,
     domain: Domain = "",
+    host: Host = "",
     minutes: Annotated[
         int,
         typer.Option(
@@ -135,13 +142,13 @@ def maintain(
 
     until_ms = int(time.time() * 1_000) + minutes * 60_000 if minutes else NO_END
     with open_client(bootstrap, timeout) as client:
+        named = _brokers(client, broker, domain, host)
         if dry_run:
-            named = _brokers(client, broker, domain)
             broker_dry_run.show_maintenance(client, named, until_ms, as_json=as_json)
             return
-        brokers = _alter(client, {MAINTENANCE: str(until_ms)}, broker=broker, domain=domain)
-    line = f"in maintenance: {ids(brokers)}; see `strandline broker status`"
-    told: dict[str, Json] = {"brokers": list(brokers), "until_ms": until_ms}
+        _alter(client, {MAINTENANCE: str(until_ms)}, named)
+    line = f"in maintenance: {ids(named)}; see `strandline broker status`"
+    told: dict[str, Json] = {"brokers": list(named), "until_ms": until_ms}
     show(told, as_json=as_json, people=lambda: print_line(line))
 
 
@@ -149,6 +156,7 @@ def maintain(
 def resume(
     broker: OptionalId = None,
     domain: Domain = "",
+    host: Host = "",
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -159,7 +167,8 @@ def resume(
 
     with open_client(bootstrap, timeout) as client:
         before = {one.broker for one in describe_lives(client).maintained}
-        brokers = _alter(client, {MAINTENANCE: None}, broker=broker, domain=domain)
+        brokers = _brokers(client, broker, domain, host)
+        _alter(client, {MAINTENANCE: None}, brokers)
     ended = [one for one in brokers if one in before]
     others = [one for one in brokers if one not in before]
 
@@ -172,32 +181,39 @@ def resume(
     show({"brokers": list(brokers), "ended": list(ended)}, as_json=as_json, people=people)
 
 
-def _alter(
-    client: "Client", changes: "Changes", *, broker: int | None, domain: str = ""
-) -> "list[BrokerId]":
-    """Change one broker, or all of an upgrade domain; returns these brokers."""
+def _alter(client: "Client", changes: "Changes", brokers: "Sequence[BrokerId]") -> None:
+    """Change all these brokers, or none of them."""
     from strandline.client.operations.configs import alter_broker_configs
 
-    brokers = _brokers(client, broker, domain)
     alter_broker_configs(client, brokers, changes)
-    return brokers
 
 
-def _brokers(client: "Client", broker: int | None, domain: str) -> "list[BrokerId]":
-    """The one broker, or all of the upgrade domain."""
+def _brokers(client: "Client", broker: int | None, domain: str, host: str) -> "list[BrokerId]":
+    """The one broker, or all of the upgrade domain, or all of the machine."""
     from strandline.base.errors import OperatorError
     from strandline.client.operations.topology import describe_topology
     from strandline.model.ids import BrokerId
+    from strandline.placement.topology.universe import domain_of
 
-    if (broker is None) != bool(domain):
-        raise OperatorError("give either a broker ID or --domain")
+    if (broker is not None) + bool(domain) + bool(host) != 1:
+        raise OperatorError("give one of a broker ID, --domain and --host")
     if broker is not None:
         return [BrokerId(broker)]
     known = describe_topology(client).brokers
-    found = [one.id for one in known if one.labels.upgrade_domain == domain]
+    if domain:
+        found = [one for one in known if one.labels.upgrade_domain == domain]
+        if not found:
+            raise OperatorError(f"--domain {domain}: no broker has this upgrade domain")
+        return [one.id for one in found]
+    found = [one for one in known if one.labels.host == host]
     if not found:
-        raise OperatorError(f"--domain {domain}: no broker has this upgrade domain")
-    return found
+        raise OperatorError(f"--host {host}: no broker has this label host")
+    if len({domain_of(one.labels, "host") for one in found}) > 1:
+        raise OperatorError(
+            f"--host {host}: brokers {ids([one.id for one in found])} have it in several regions, "
+            "zones or racks: name the brokers one by one"
+        )
+    return [one.id for one in found]
 
 
 @app.command()

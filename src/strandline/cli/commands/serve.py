@@ -1,4 +1,4 @@
-"""`strandline serve`: run one broker.
+"""`strandline serve`: run one broker, or the brokers of a machine.
 
 Source: docs/reference/cli.md."""
 
@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from strandline.cli.options import Cores
+
 
 def serve(
     config: Annotated[
@@ -15,8 +17,13 @@ def serve(
         Path,
         typer.Option("--config", metavar="FILE", help="The broker's TOML file.", readable=False),
     ],
+    cores: Cores = None,
 ) -> None:
-    """Run one broker until SIGTERM or Ctrl-C."""
+    """Run one broker, or the N brokers of a machine, until SIGTERM or Ctrl-C."""
+    if cores is not None:
+        from strandline.cli.machine.serve_machine import serve_machine
+
+        raise typer.Exit(serve_machine(config, cores=cores, environment=dict(os.environ)))
     from strandline.cli.server.serve import serve_file
 
     raise typer.Exit(serve_file(config, environment=dict(os.environ)))

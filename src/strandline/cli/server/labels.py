@@ -4,12 +4,15 @@ Why:    a broker's place may be known only on its machine: cloud metadata, a Kub
         inventory.
 How:    file and environment override the command's output. The command runs once, without a shell,
         before the broker joins: a broker without its labels must not get replicas.
+            The brokers of a machine (`--cores`) have its name as the label host, if no source gives
+        one, and the host as their upgrade domain: they go down together.
 Source: decision 0008."""
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from strandline.base.errors import OperatorError
+from strandline.config.addresses import check_label
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import variable_name
 from strandline.model.cluster import NAMED_LABELS
@@ -37,6 +40,33 @@ def find_labels(
     if section.command:
         sources.append(_ask(section.command))
     return merge_labels(sources, formula=_formula(config), host=hostname)
+
+
+def find_machine_labels(
+    config: BrokerConfig, *, hostname: str, environment: Mapping[str, str]
+) -> MergedLabels:
+    """As `find_labels`, for all brokers of a machine: host and upgrade domain are always given.
+    Raises OperatorError."""
+    found = find_labels(config, hostname=hostname, environment=environment)
+    host = found.labels.host
+    if not host:
+        reason = check_label(hostname) if hostname else "is empty"
+        if hostname.partition(".")[0] == "localhost":
+            reason = "every machine may have it"
+        if reason is not None:
+            raise OperatorError(
+                f"the machine's name {hostname!r} cannot be the label host: {reason}: give "
+                f"[{SECTION}] host"
+            )
+        host = hostname
+    named = LabelSource("the machine's name", {"host": host})
+    domain = LabelSource("the host", {"upgrade_domain": host})
+    known = [LabelSource(found.origin[name], {name: value}) for name, value in _items(found)]
+    return merge_labels([*known, named, domain])
+
+
+def _items(found: MergedLabels) -> Iterable[tuple[str, str]]:
+    return found.labels.as_dict().items()
 
 
 def label_mistake(config: BrokerConfig, environment: Mapping[str, str]) -> str | None:
@@ -67,9 +97,7 @@ def configured_labels(config: BrokerConfig, environment: Mapping[str, str]) -> l
 
 def tell_origin(found: MergedLabels) -> list[str]:
     """Each label with its origin: "region=east, by [broker.labels] region"."""
-    return [
-        f"{name}={value}, by {found.origin[name]}" for name, value in found.labels.as_dict().items()
-    ]
+    return [f"{name}={value}, by {found.origin[name]}" for name, value in _items(found)]
 
 
 def _source(key: str, environment: Mapping[str, str]) -> str:

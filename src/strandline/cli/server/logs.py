@@ -18,9 +18,9 @@ _NO_QUOTES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a record as one line; `broker_id` is on every line."""
+    """Formats a record as one line; `broker_id` is on every line, or the supervisor's name."""
 
-    def __init__(self, *, broker_id: int, as_json: bool) -> None:
+    def __init__(self, *, broker_id: int | str, as_json: bool) -> None:
         super().__init__()
         self._broker_id = broker_id
         self._as_json = as_json
@@ -41,8 +41,9 @@ class LineFormatter(logging.Formatter):
         return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
 
 
-def configure_logging(config: BrokerConfig) -> None:
-    """Send what the broker says where its configuration wants it; raises OperatorError."""
+def configure_logging(config: BrokerConfig, *, name: str = "") -> None:
+    """Send what the broker says where its configuration wants it; raises OperatorError. `name`:
+    what stands in place of the broker's id."""
     stream: TextIO = sys.stderr
     if config.log.file:
         try:
@@ -53,7 +54,7 @@ def configure_logging(config: BrokerConfig) -> None:
             ) from error
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
-        LineFormatter(broker_id=config.broker.id, as_json=config.log.format == "json")
+        LineFormatter(broker_id=name or config.broker.id, as_json=config.log.format == "json")
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -4,7 +4,8 @@ Why:    one of two places that give the broker its world: here real files, socke
         simulator is the other one.
 How:    `serve_file` is the process: configuration, logging, event loop, exit code. `run_broker` is
         the assembly: it makes all parts from the bottom up, and closes them in reverse order.
-        SIGTERM or SIGINT ends the broker in order; a second one ends it at once.
+        SIGTERM or SIGINT ends the broker in order; a second one ends it at once. A process of
+        `serve --cores` (`cli.machine.entry`) has a supervisor, which may end the broker, too.
 Source: design section 3."""
 
 import asyncio
@@ -14,11 +15,12 @@ import logging
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
 from strandline.admin.endpoint import MetricsEndpoint
 from strandline.base.errors import OperatorError, StrandlineError
@@ -29,6 +31,7 @@ from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import claim_port
 from strandline.broker.server.worker_thread import WorkerThread
 from strandline.cli.exit_codes import ERROR, OK
+from strandline.cli.machine.directory import refuse_machine
 from strandline.cli.output import print_error
 from strandline.cli.server.audit import open_audit_log
 from strandline.cli.server.broker_file import load_file
@@ -62,25 +65,68 @@ _M_MMAP_THRESHOLD = -3
 _log = logging.getLogger("strandline.cli")
 
 
+class Supervision(Protocol):
+    """The supervisor of this process."""
+
+    def start(self, endpoint: MetricsEndpoint, end: Callable[[], None]) -> None:
+        """Answer it for the broker; `end` ends the broker in order."""
+
+    def stop(self) -> None:
+        """Answer no more."""
+
+
+class _Unsupervised:
+    """A broker that runs by itself."""
+
+    def start(self, endpoint: MetricsEndpoint, end: Callable[[], None]) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+@dataclass
+class Outcome:
+    """The exit code of the work of a process."""
+
+    code: int = OK
+
+
 def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
     """Run the broker of a configuration file. Prints errors and returns the exit code."""
     take_rights_from_others()
-    try:
+    with tell_failure(print_error) as outcome:
         config = load_file(path, environment=environment)
+        refuse_machine(config.broker.data_directory)
         configure_logging(config)
         found = find_labels(config, hostname=socket.gethostname(), environment=environment)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(run_broker(config, found))
+        run_in_loop(config, found)
+    return outcome.code
+
+
+@contextmanager
+def tell_failure(tell: Callable[[str], None]) -> Iterator[Outcome]:
+    """The boundary of a process: what fails becomes one line and an exit code."""
+    outcome = Outcome()
+    try:
+        yield outcome
     except StrandlineError as error:
-        print_error(str(error))
-        return ERROR
+        tell(str(error))
+        outcome.code = ERROR
     except OSError as error:
-        print_error(f"{error.filename or 'the operating system'}: {error.strerror or error}")
-        return ERROR
-    return OK
+        tell(f"{error.filename or 'the operating system'}: {error.strerror or error}")
+        outcome.code = ERROR
 
 
-async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
+def run_in_loop(
+    config: BrokerConfig, found: MergedLabels, supervision: Supervision | None = None
+) -> None:
+    """Run a broker with these labels in an event loop of its own. Raises OperatorError, OSError."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(run_broker(config, found, supervision or _Unsupervised()))
+
+
+async def run_broker(config: BrokerConfig, found: MergedLabels, supervision: Supervision) -> None:
     """Assemble the broker, serve until a signal or a failure ends it, close it. Raises
     OperatorError."""
     loop = asyncio.get_running_loop()
@@ -105,6 +151,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         failures.append(reason)
         ended.set()
 
+    supervision.start(metrics, ended.set)
     try:
         # Before this broker contacts the cluster: a broker that cannot serve clients must not join.
         await _claim_ports(config, claimed)
@@ -121,9 +168,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
             on_failed=end_failed,
             **_kept_in(directory),
         )
-        broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
-        broker.services.balancing.outages.poster = webhook
-        broker.services.certificates = certificates
+        _connect(broker, network, webhook, certificates)
         _give_threads(broker, config, loop, audit)
         await metrics.serve(broker)
         certificates.start()
@@ -142,6 +187,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     finally:
         if broker is not None:
             broker.stop()
+        supervision.stop()
         certificates.stop()
         webhook.stop()
         metrics.stop()
@@ -150,6 +196,14 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
         _close_all(claimed)
         disk.close()
         directory.release()
+
+
+def _connect(
+    broker: Broker, network: TcpNetwork, webhook: Webhook, certificates: CertificateWatch
+) -> None:
+    broker.allow_isolation(lambda is_cut: network.silence(is_silent=is_cut))
+    broker.services.balancing.outages.poster = webhook
+    broker.services.certificates = certificates
 
 
 def _webhook(config: BrokerConfig) -> Webhook:

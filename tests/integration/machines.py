@@ -1,0 +1,181 @@
+"""Machines of several brokers each, as `strandline serve --cores` runs them, all on loopback."""
+
+import json
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.integration.conftest import COMMAND, DevCluster, wait_until
+from tests.integration.pages import PAGES
+from tests.integration.ports import port_base
+
+PAGE = "cores.md"
+START_S = 90
+STEP = 20
+"""Ports between two machines, and between two kinds of ports."""
+
+
+def example() -> str:
+    """The file of the page."""
+    return (PAGES / PAGE).read_text().split("```toml\n")[1].partition("```")[0]
+
+
+@dataclass
+class Machine:
+    """One machine: its file as on the page, and its supervisor. `number`: 1 for the first;
+    `seeds`: machines whose first broker is one."""
+
+    number: int
+    directory: Path
+    base: int
+    cores: int = 2
+    more: str = ""
+    name: str = ""
+    first_id: int = 0
+    seeds: tuple[int, ...] = (1,)
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def file(self) -> Path:
+        """Its configuration."""
+        return self.directory / f"node-{self.number}.toml"
+
+    @property
+    def data(self) -> Path:
+        """Its data directory."""
+        return self.directory / f"data-{self.number}"
+
+    @property
+    def log(self) -> str:
+        """What its supervisor and its brokers have logged."""
+        return (self.directory / f"node-{self.number}.log").read_text()
+
+    @property
+    def ids(self) -> list[int]:
+        """Its brokers."""
+        first = self.first_id or 100 * self.number
+        return list(range(first, first + self.cores))
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients reach its brokers."""
+        first = self._port(0)
+        return ",".join(f"127.0.0.1:{first + index}" for index in range(self.cores))
+
+    @property
+    def http_port(self) -> int:
+        """The machine's own."""
+        return self._port(2)
+
+    def _port(self, kind: int, number: int = 0) -> int:
+        return self.base + (3 * (number or self.number) + kind) * STEP
+
+    def write(self) -> None:
+        """Write its file."""
+        text = example()
+        seeds = ", ".join(f'"{100 * one}@127.0.0.1:{self._port(1, one)}"' for one in self.seeds)
+        for old, new in (
+            ("id = 100\n", f"id = {self.ids[0]}\n"),
+            ("/var/lib/strandline", str(self.data)),
+            ("node-1", self.name or f"node-{self.number}"),
+            (text.partition("seeds = [")[2].partition("]")[0], seeds),
+            ("33100", str(self._port(1))),
+            ("9100", str(self._port(0))),
+            ("9400", str(self.http_port)),
+        ):
+            assert old in text, old
+            text = text.replace(old, new)
+        self.file.write_text(text + self.more)
+
+    def start(self) -> None:
+        """Start its supervisor by the command of the page."""
+        self.write()
+        line = next(
+            one for one in (PAGES / PAGE).read_text().splitlines()
+            if one.startswith("strandline serve ")
+        )  # fmt: skip
+        typed = line.replace("strandline", COMMAND, 1)
+        typed = typed.replace("/etc/strandline/node-1.toml", str(self.file))
+        typed = typed.replace("--cores 2", f"--cores {self.cores}")
+        with open(self.directory / f"node-{self.number}.log", "ab") as log:
+            self.process = subprocess.Popen(typed.split(), stdout=log, stderr=log)
+
+    def wait_ready(self) -> None:
+        """Wait until all of its brokers serve."""
+        assert self.process is not None
+        wait_until(
+            lambda: self.ask("/readyz")[0] == 200, what=f"{self.file.name} serves",
+            timeout_s=START_S,
+        )  # fmt: skip
+
+    def ask(self, path: str) -> tuple[int, str]:
+        """(status, text) of a page of the machine; status 0 if it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}") as found:
+                return found.status, found.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def processes(self) -> dict[int, dict[str, object]]:
+        """{broker: what the machine tells of its process}"""
+        return {one["id"]: one for one in json.loads(self.ask("/v1/machine")[1])["brokers"]}
+
+    def pids(self) -> list[int]:
+        """The processes of its brokers."""
+        return [int(str(one["pid"])) for one in self.processes().values()]
+
+    def kill(self) -> None:
+        """kill -9 of the supervisor."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """End it in order; returns the exit code."""
+        if self.process is None:
+            return 0
+        self.process.send_signal(number)
+        try:
+            return self.process.wait(START_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # Its brokers end with it.
+            raise
+        finally:
+            self.process = None
+
+
+@contextmanager
+def machines(
+    directory: Path, count: int, *, seeds: tuple[int, ...] = (1,)
+) -> Iterator[list[Machine]]:
+    """Machines that are not started yet, stopped at the end."""
+    base = int(port_base())
+    made = [Machine(number, directory, base, seeds=seeds) for number in range(1, count + 1)]
+    try:
+        yield made
+    finally:
+        for one in made:
+            one.stop()
+
+
+def cluster_of(some: Sequence[Machine]) -> DevCluster:
+    """For commands."""
+    return DevCluster(some[0].directory, ",".join(one.bootstrap for one in some), {})
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, and no corpse."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
