@@ -6,11 +6,18 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from stat import ST_DEV
 
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.cli.machine.directory import MachineDirectory, refuse_machine
+from strandline.cli.machine.directory import (
+    MachineDirectory,
+    refuse_machine,
+    with_disk_sharers,
+)
+from strandline.config.cores import derive_brokers
+from strandline.config.load import load_broker_config
 from strandline.model.ids import BrokerId
 from strandline.storage.identity import DataDirectory
 
@@ -99,3 +106,28 @@ def test_a_broker_alone_does_not_begin_anew_in_a_machine_s_directory(tmp_path: P
     with pytest.raises(OperatorError, match="has the brokers of `serve --cores`"):
         refuse_machine(str(tmp_path))
     refuse_machine(str(tmp_path / "broker-1"))
+
+
+def test_brokers_count_those_on_their_disk_unless_the_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"[broker]\nid = 1\ndata_directory = '{tmp_path}'\n[cluster]\nseeds = ['9@h:1']\n"
+    machine = derive_brokers(load_broker_config(text, file="f"), 3)
+
+    def counts() -> list[int]:
+        return [with_disk_sharers(one, machine).storage.disk_sharers for one in machine]
+
+    assert counts() == [3, 3, 3]
+    (tmp_path / "broker-2").mkdir()
+    stat = os.stat
+
+    def mounted(path: str, **more: bool) -> os.stat_result:
+        found = list(stat(path, **more))
+        found[ST_DEV] += path == str(tmp_path / "broker-2")
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "stat", mounted)
+    assert counts() == [2, 1, 2]
+    said = load_broker_config(text + "[storage]\ndisk_sharers = 8\n", file="f")
+    machine = derive_brokers(said, 3)
+    assert counts() == [8, 8, 8]

@@ -4,13 +4,16 @@ Source: docs/decisions/0071-cores.md."""
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from tests.storage.storage_world import ManualClock
 
-from strandline.cli.machine.broker_process import NoAnswerError
+from strandline.cli.machine.broker_process import BrokerProcess, NoAnswerError
+from strandline.cli.machine.entry import main
 from strandline.cli.machine.restart_pause import PAUSE_MS_MAX, PAUSE_MS_MIN, RestartPause
 from strandline.cli.machine.supervisor import STOP_MS, ProcessState, Supervisor
 from strandline.cli.machine.wire import Order, Question, Told
@@ -185,3 +188,27 @@ def test_a_process_that_does_not_end_is_killed_after_a_bound() -> None:
         assert world.started[1][0].told == ["end", "kill"]
 
     run(course)
+
+
+def test_a_process_takes_no_module_from_where_its_supervisor_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real process: its order is a file that is wrong, and its last words say so."""
+    for name in ("asyncio", "msgspec", "strandline"):
+        (tmp_path / f"{name}.py").write_text("open('taken', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    wrong = Order(text="[broker]\nid = 1\n", file="f", cores=1, index=0, labels={}, origin={})
+
+    async def course() -> str:
+        return await asyncio.wait_for(BrokerProcess(wrong).wait(), 60)
+
+    told = asyncio.run(course())
+    assert told.startswith("ended with exit code 1: f: [broker] data_directory: is missing")
+    assert not (tmp_path / "taken").exists()
+
+
+def test_a_process_whose_supervisor_has_gone_before_it_said_anything_ends() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.close()
+        assert main([str(theirs.detach())]) == 0

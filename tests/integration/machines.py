@@ -29,16 +29,15 @@ def example() -> str:
 @dataclass
 class Machine:
     """One machine: its file as on the page, and its supervisor. `number`: 1 for the first;
-    `seeds`: machines whose first broker is one."""
+    `seeds`: machines whose first broker is one; `text`: of its file, if it is not the page's."""
 
     number: int
     directory: Path
     base: int
     cores: int = 2
-    more: str = ""
-    name: str = ""
     first_id: int = 0
     seeds: tuple[int, ...] = (1,)
+    text: str = ""
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -65,33 +64,37 @@ class Machine:
     @property
     def bootstrap(self) -> str:
         """Where clients reach its brokers."""
-        first = self._port(0)
+        first = self.port(0)
         return ",".join(f"127.0.0.1:{first + index}" for index in range(self.cores))
 
     @property
     def http_port(self) -> int:
         """The machine's own."""
-        return self._port(2)
+        return self.port(2)
 
-    def _port(self, kind: int, number: int = 0) -> int:
-        return self.base + (3 * (number or self.number) + kind) * STEP
+    def port(self, kind: int, number: int = 0) -> int:
+        """Of its first broker: 0 for clients, 1 for brokers, 2 for HTTP, 3 for others."""
+        return self.base + (4 * (number or self.number) + kind) * STEP
 
     def write(self) -> None:
         """Write its file."""
+        if self.text:
+            self.file.write_text(self.text)
+            return
         text = example()
-        seeds = ", ".join(f'"{100 * one}@127.0.0.1:{self._port(1, one)}"' for one in self.seeds)
+        seeds = ", ".join(f'"{100 * one}@127.0.0.1:{self.port(1, one)}"' for one in self.seeds)
         for old, new in (
             ("id = 100\n", f"id = {self.ids[0]}\n"),
             ("/var/lib/strandline", str(self.data)),
-            ("node-1", self.name or f"node-{self.number}"),
+            ("node-1", f"node-{self.number}"),
             (text.partition("seeds = [")[2].partition("]")[0], seeds),
-            ("33100", str(self._port(1))),
-            ("9100", str(self._port(0))),
+            ("33100", str(self.port(1))),
+            ("9100", str(self.port(0))),
             ("9400", str(self.http_port)),
         ):
             assert old in text, old
             text = text.replace(old, new)
-        self.file.write_text(text + self.more)
+        self.file.write_text(text)
 
     def start(self) -> None:
         """Start its supervisor by the command of the page."""

@@ -45,6 +45,7 @@ def services_of(
         rng=rng,
         directory_id=directory_id,
         buckets=config.tiered.labels_of_buckets,
+        disk_sharers=config.storage.disk_sharers,
     )
     topic_configs = TopicConfigs()
     coordinator = CoordinatorHost(

@@ -19,7 +19,7 @@ from strandline.config.addresses import (
     parse_peer_rtt,
     parse_seed,
 )
-from strandline.config.cores_section import CoresSection
+from strandline.config.cores_section import CORES_MAX, CoresSection
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of, required
 from strandline.config.listener_section import (
     PLAINTEXT,
@@ -340,6 +340,14 @@ class StorageSection:
         unit="bytes",
         minimum=0,
         maximum=INT_MAX,
+    )
+    disk_sharers: int = key(
+        1,
+        "How many brokers have their data directories on one disk. Each reports its share of the "
+        "disk's space to the controller. With `serve --cores` and the default, the broker counts "
+        "those of its machine.",
+        minimum=1,
+        maximum=CORES_MAX,
     )
     scrub_rate: int = key(
         4_194_304,

@@ -89,6 +89,7 @@ class ControllerHost:
         rng: random.Random,
         directory_id: str = "",
         buckets: Mapping[str, Labels] | None = None,
+        disk_sharers: int = 1,
     ) -> None:
         self.state = ControllerState()
         self.on_applied: list[Callable[[Record], None]] = []
@@ -104,7 +105,7 @@ class ControllerHost:
         self._rng = rng
         self._directory_id = directory_id
         self._buckets = buckets or {}
-        self.reporting = Reporting(replication)
+        self.reporting = Reporting(replication, disk_sharers=disk_sharers)
         self._replica: Replica | None = None
         self._applied = Offset(0)
         self._applied_changed = asyncio.Event()

@@ -2,6 +2,8 @@
 
 How:    All brokers that are heard are asked at the same time. A broker that does not answer within
         `CALL_TIMEOUT_MS` is left out: a decision waits for the reports.
+            Brokers that share a disk report their shares of it. The sum over them is the disk, so
+        its free space counts once, and together they relieve it once.
 Owns:   the free space that each broker reported last, until it is forgotten.
 Source: `controller.reports`."""
 
@@ -32,7 +34,7 @@ def is_led(replica: Replica) -> bool:
 class Reporting:
     """See the module."""
 
-    def __init__(self, replication: Replication) -> None:
+    def __init__(self, replication: Replication, *, disk_sharers: int = 1) -> None:
         self.latest: dict[BrokerId, Report] = {}
         """{broker: the space on its disk in its last report}"""
         self.closed: Callable[[], Collection[GroupId]] = tuple
@@ -46,6 +48,7 @@ class Reporting:
         self.buckets: Callable[[], dict[str, str]] = dict
         """{bucket in this broker's file: why it is not used; empty if nothing is wrong}"""
         self._replication = replication
+        self._disk_sharers = disk_sharers
         self._questions = msgspec.msgpack.Decoder(Question)
         self._reports = msgspec.msgpack.Decoder(Report)
         replication.calls.register(METHOD, self._on_call)
@@ -116,8 +119,8 @@ class Reporting:
             full_in_ms = self.full_in_ms()
         logs = {one.group: self._log(one) for one in here if one.group in question.logs}
         return Report(
-            used_bytes=used_bytes,
-            free_bytes=free_bytes,
+            used_bytes=used_bytes // self._disk_sharers,
+            free_bytes=free_bytes // self._disk_sharers,
             sizes=sizes,
             behind=behind,
             hears=hears,

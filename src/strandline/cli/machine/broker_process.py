@@ -5,7 +5,8 @@ Why:    health, metrics and access are asked over a link that no other process r
 How:    the process is `python -m strandline.cli.machine.entry FD`, in a session of its own: Ctrl-C
         reaches the supervisor only. A pidfd tells its end.
             The process inherits its own end of the link and nothing else, so the link ends with
-        the supervisor.
+        the supervisor. It takes no module from the directory that the supervisor was started in
+        (`-P`), where other users may write.
 Owns:   the process, the link.
 Source: decision 0071; pidfd_open(2)."""
 
@@ -62,11 +63,12 @@ class BrokerProcess:
         ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", ENTRY, str(theirs.fileno())],
+                [sys.executable, "-P", "-m", ENTRY, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+            self._pidfd = _watched(self._process)
         except BaseException:
             ours.close()
             raise
@@ -81,7 +83,6 @@ class BrokerProcess:
         self._is_ending = False
         self._reason = ""
         self._ended = asyncio.Event()
-        self._pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(self._pidfd, self._on_ended)
         self._talking = self._loop.create_task(self._talk(ours, order))
 
@@ -98,8 +99,7 @@ class BrokerProcess:
     async def wait(self) -> str:
         """How it ended: `was killed by SIGKILL`, `ended with exit code 1: error: ...`."""
         await self._ended.wait()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._talking), LAST_WORDS_S)
+        await asyncio.wait({self._talking}, timeout=LAST_WORDS_S)
         self._talking.cancel()
         code = self._process.returncode
         if code < 0:
@@ -142,9 +142,9 @@ class BrokerProcess:
         reader, writer = await asyncio.open_unix_connection(sock=ours)
         try:
             writer.write(encode(order))
-            self._writer = writer
             if self._is_ending:
                 return
+            self._writer = writer
             while (told := await read_message(reader, Told)) is not None:
                 if told.number == ENDED:
                     self._reason = told.body.decode(errors="replace")[:REASON_CHARACTERS_MAX]
@@ -158,6 +158,16 @@ class BrokerProcess:
             for answer in self._asked.values():
                 if not answer.done():
                     answer.set_exception(NoAnswerError())
+
+
+def _watched(process: "subprocess.Popen[bytes]") -> int:
+    """A pidfd of the process. Raises OSError, and ends the process, if there can be none."""
+    try:
+        return os.pidfd_open(process.pid)
+    except OSError:
+        process.kill()
+        process.wait()
+        raise
 
 
 Spawn = Callable[[Order], RunningProcess]

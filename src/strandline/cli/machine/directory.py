@@ -9,11 +9,12 @@ Source: decision 0071; decision 0030."""
 
 import fcntl
 import os
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from strandline.base.errors import OperatorError
+from strandline.config.broker import BrokerConfig
 from strandline.config.cores import broker_directory
 from strandline.model.ids import CONTROLLER_GROUP
 from strandline.storage.disk.descriptor import DIRECTORY_MODE, FILE_MODE
@@ -85,6 +86,22 @@ def refuse_machine(path: str) -> None:
             f"data_directory {path} has the brokers of `serve --cores`: start with --cores, or "
             f"give a broker's own directory, as {path}/{_PREFIX}ID"
         )
+
+
+def with_disk_sharers(broker: BrokerConfig, machine: Sequence[BrokerConfig]) -> BrokerConfig:
+    """The broker's configuration, with the number of the machine's brokers on its disk, unless the
+    file says it. Directories may be mount points."""
+    if broker.storage.disk_sharers != 1:
+        return broker
+    own = _device_of(broker.broker.data_directory)
+    count = sum(_device_of(one.broker.data_directory) == own for one in machine)
+    return replace(broker, storage=replace(broker.storage, disk_sharers=count))
+
+
+def _device_of(directory: str) -> int:
+    """The file system of a directory, or of the machine's if it is not there yet."""
+    is_there = os.path.isdir(directory)
+    return os.stat(directory if is_there else os.path.dirname(directory)).st_dev
 
 
 def brokers_in(path: str) -> Iterator[LeftOut]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from strandline.admin.endpoint import MetricsEndpoint
 from strandline.admin.http_server import Asker
+from strandline.cli.machine.directory import with_disk_sharers
 from strandline.cli.machine.wire import (
     ENDED,
     MESSAGE_BYTES_MAX,
@@ -117,7 +118,8 @@ def run_ordered(order: Order, sock: socket.socket) -> int:
 
     with tell_failure(fail) as result:
         whole = load_broker_config(order.text, file=order.file, environment=os.environ)
-        config = derive_brokers(whole, order.cores)[order.index]
+        machine = derive_brokers(whole, order.cores)
+        config = with_disk_sharers(machine[order.index], machine)
         with suppress(OSError):  # What `top` and `ps -o comm` show.
             Path("/proc/self/comm").write_text(f"strandline-{config.broker_id}")
         configure_logging(config)
@@ -129,14 +131,14 @@ def run_ordered(order: Order, sock: socket.socket) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """`arguments`: the number of the inherited socket."""
-    take_rights_from_others()
-    sock = socket.socket(fileno=int(arguments[0]))
-    sock.set_inheritable(False)
-    try:
-        order = receive(sock, Order)
-    except EOFError:
-        return 0  # The supervisor has gone before it said anything.
-    return run_ordered(order, sock)
+    with socket.socket(fileno=int(arguments[0])) as sock:
+        sock.set_inheritable(False)
+        try:
+            order = receive(sock, Order)
+        except EOFError:
+            return 0  # The supervisor has gone before it said anything.
+        take_rights_from_others()
+        return run_ordered(order, sock)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from strandline.cli.server.certificates import http_tokens, load_certificates, m
 from strandline.cli.server.file_rights import take_rights_from_others
 from strandline.cli.server.labels import find_machine_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
+from strandline.cli.server.open_files import raise_open_files_limit
 from strandline.cli.server.serve import tell_failure
 from strandline.config.broker import BrokerConfig
 from strandline.config.cores import ID_MARK, broken_machine_rules, derive_brokers
@@ -105,6 +106,7 @@ def _numbered(order: Order, index: int, cpu: int | None) -> Order:
 
 
 async def _serve(config: BrokerConfig, brokers: Sequence[BrokerConfig], order: Order) -> None:
+    raise_open_files_limit()
     loop = asyncio.get_running_loop()
     clock, ended = LoopClock(loop), asyncio.Event()
     tls, tokens = monitoring_tls(config), http_tokens(config)

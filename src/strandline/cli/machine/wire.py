@@ -23,6 +23,8 @@ MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 REASON_CHARACTERS_MAX = 2_000
 ENDED = 0
 """The number of the last words of a process."""
+_HEAD_BYTES_MAX = 64 * 1024
+"""What a message has besides its body."""
 _LENGTH = Struct(">I")
 T = TypeVar("T")
 
@@ -86,7 +88,7 @@ async def read_message(reader: asyncio.StreamReader, kind: type[T]) -> T | None:
     """The next message; None at the end of the stream."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        assert length <= MESSAGE_BYTES_MAX + REASON_CHARACTERS_MAX * 4
+        assert length <= MESSAGE_BYTES_MAX + _HEAD_BYTES_MAX
         return msgspec.msgpack.decode(await reader.readexactly(length), type=kind)
     except (asyncio.IncompleteReadError, OSError):
         return None
