@@ -7,7 +7,7 @@ Map:    metric_table.py (every metric: the one table), metric.py (what one is), 
         metrics), exposition.py (the text of a scrape), facts.py (brokers, topics and outages),
         api.py (these as JSON), console/ (these as pages), last_page.py (one page at a time),
         pace.py (long work in slices), http_server.py (the server), http_access.py
-        (which client may see what), endpoint.py (composes these for
-        a broker), machine_metrics.py (merges the metrics of a machine's brokers), metrics_page.py
-        (the reference page).
+        (which client may see what), http_credentials.py (what a request shows of its client),
+        endpoint.py (composes these for a broker), machine_metrics.py (merges the metrics of a
+        machine's brokers), metrics_page.py (the reference page).
 Source: design section 3; decisions 0023 and 0036."""

@@ -14,15 +14,15 @@ Owns:   nothing.
 Source: RFC 6750, RFC 7617, RFC 9110 section 11; decision 0069."""
 
 import asyncio
-import base64
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
+from strandline.admin.http_credentials import HEALTH_PATHS, is_open_to, token_in, unauthorised
 from strandline.admin.http_server import Answer, Asker
 from strandline.broker.broker import Broker
 from strandline.broker.operations.log_budget import LogBudget
-from strandline.config.other_ports import HEALTH, READ, MetricsSection
+from strandline.config.other_ports import MetricsSection
 from strandline.model.access import CLUSTER_NAME, Kind, Operation
 from strandline.security.audit.event import AuditEvent, EventKind, groups_detail
 from strandline.security.http_tokens import HttpTokens
@@ -30,18 +30,11 @@ from strandline.security.sasl import oauth_bearer
 from strandline.security.sasl.mechanism import SaslError
 from strandline.security.session import Principal, Session
 
-HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 PLACE = "[metrics]"
 """The port's name in the audit log, which no listener has."""
 FILE_TOKEN = "TOKEN"
 """The mechanism of a token that is no JSON Web Token, in the audit log."""
-REALM = "strandline"
 LOGGED_LENGTH_MAX = 300
-_CHALLENGES = (f'Bearer realm="{REALM}"', f'Basic realm="{REALM}", charset="UTF-8"')
-_HINT = (
-    b"Unauthorized: send a token, as `Authorization: Bearer TOKEN` or as the password of any user\n"
-)
-
 _log = logging.getLogger("strandline.security")
 
 
@@ -142,32 +135,3 @@ class HttpAccess:
     def _audit(self, event: AuditEvent) -> None:
         if self._services.audit is not None:
             self._services.audit.add(event)
-
-
-def is_open_to(right: str, path: str) -> bool:
-    """Whether a client that has this right may see a path: NONE, HEALTH or READ."""
-    return right == READ or (right == HEALTH and path in HEALTH_PATHS)
-
-
-def token_in(authorization: tuple[str, ...]) -> str | None:
-    """The token of a request's credentials; None if they are no token."""
-    if len(authorization) != 1:
-        return None
-    scheme, _, value = authorization[0].strip().partition(" ")
-    value = value.strip()
-    if scheme.lower() == "bearer":
-        return value or None
-    if scheme.lower() != "basic":
-        return None
-    try:
-        pair = base64.b64decode(value, validate=True).decode()
-    except ValueError:
-        return None
-    return pair.partition(":")[2] or None
-
-
-def unauthorised(bearer_error: str = "") -> Answer:
-    """The answer to a client that must send credentials, or others."""
-    bearer, basic = _CHALLENGES
-    challenges = (("WWW-Authenticate", bearer + bearer_error), ("WWW-Authenticate", basic))
-    return Answer([_HINT], HTTPStatus.UNAUTHORIZED, headers=challenges)

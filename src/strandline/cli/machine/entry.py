@@ -32,9 +32,10 @@ from strandline.cli.machine.wire import (
     receive,
 )
 from strandline.cli.output import print_error
+from strandline.cli.server.failures import tell_failure
 from strandline.cli.server.file_rights import take_rights_from_others
 from strandline.cli.server.logs import configure_logging
-from strandline.cli.server.serve import run_in_loop, tell_failure
+from strandline.cli.server.serve import run_in_loop
 from strandline.config.cores import derive_brokers
 from strandline.config.load import load_broker_config
 from strandline.model.cluster import Labels

@@ -10,7 +10,7 @@ Source: decisions 0069 and 0071."""
 
 from http import HTTPStatus
 
-from strandline.admin.http_access import is_open_to, token_in, unauthorised
+from strandline.admin.http_credentials import is_open_to, token_in, unauthorised
 from strandline.admin.http_server import Answer, Asker
 from strandline.cli.machine.broker_process import NoAnswerError
 from strandline.cli.machine.supervisor import Supervisor

@@ -24,11 +24,11 @@ from strandline.cli.machine.wire import Order
 from strandline.cli.output import print_error
 from strandline.cli.server.broker_file import read_file
 from strandline.cli.server.certificates import http_tokens, load_certificates, monitoring_tls
+from strandline.cli.server.failures import tell_failure
 from strandline.cli.server.file_rights import take_rights_from_others
 from strandline.cli.server.labels import find_machine_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
 from strandline.cli.server.open_files import raise_open_files_limit
-from strandline.cli.server.serve import tell_failure
 from strandline.config.broker import BrokerConfig
 from strandline.config.cores import ID_MARK, broken_machine_rules, derive_brokers
 from strandline.config.load import load_broker_config

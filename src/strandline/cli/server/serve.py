@@ -15,27 +15,26 @@ import logging
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
 from strandline.admin.endpoint import MetricsEndpoint
-from strandline.base.errors import OperatorError, StrandlineError
+from strandline.base.errors import OperatorError
 from strandline.broker.broker import Broker
 from strandline.broker.operations.certificate_watch import CertificateWatch
 from strandline.broker.server.digest_thread import DigestThread
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import claim_port
 from strandline.broker.server.worker_thread import WorkerThread
-from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.machine.directory import refuse_machine
 from strandline.cli.output import print_error
 from strandline.cli.server.audit import open_audit_log
 from strandline.cli.server.broker_file import load_file
 from strandline.cli.server.certificates import http_tokens, load_certificates
+from strandline.cli.server.failures import tell_failure
 from strandline.cli.server.file_rights import take_rights_from_others
 from strandline.cli.server.labels import find_labels, tell_origin
 from strandline.cli.server.logs import configure_logging
@@ -85,13 +84,6 @@ class _Unsupervised:
         pass
 
 
-@dataclass
-class Outcome:
-    """The exit code of the work of a process."""
-
-    code: int = OK
-
-
 def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
     """Run the broker of a configuration file. Prints errors and returns the exit code."""
     take_rights_from_others()
@@ -102,20 +94,6 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
         found = find_labels(config, hostname=socket.gethostname(), environment=environment)
         run_in_loop(config, found)
     return outcome.code
-
-
-@contextmanager
-def tell_failure(tell: Callable[[str], None]) -> Iterator[Outcome]:
-    """The boundary of a process: what fails becomes one line and an exit code."""
-    outcome = Outcome()
-    try:
-        yield outcome
-    except StrandlineError as error:
-        tell(str(error))
-        outcome.code = ERROR
-    except OSError as error:
-        tell(f"{error.filename or 'the operating system'}: {error.strerror or error}")
-        outcome.code = ERROR
 
 
 def run_in_loop(
