@@ -6,7 +6,7 @@
                                            promotion, returning-region, crossed-bytes, stand-ins,
                                            spark, lake, stream, plan, audit, cold, tiered,
                                            restore, tls, access, quotas, idle-tls,
-                                           scram-flood
+                                           scram-flood, cores
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -32,6 +32,7 @@ import bench.access
 import bench.audit
 import bench.cold
 import bench.controller_log
+import bench.cores
 import bench.crossed_bytes
 import bench.lake
 import bench.logins
@@ -399,6 +400,11 @@ def quotas(work: Path) -> None:
     bench.quotas.run(work, partial(say, "quotas"))
 
 
+def cores(work: Path) -> None:
+    """A machine of one broker and one of two under the same load."""
+    bench.cores.run(work, load, partial(say, "cores"))
+
+
 def idle_tls(work: Path) -> None:
     """10,000 connections with TLS that have logged in, and as many that have not."""
     bench.logins.run_idle(work, partial(say, "idle-tls"))
@@ -439,6 +445,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "tls": tls,
     "access": access,
     "quotas": quotas,
+    "cores": cores,
     "idle-tls": idle_tls,
     "scram-flood": scram_flood,
 }

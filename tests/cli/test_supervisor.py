@@ -4,6 +4,8 @@ Source: docs/decisions/0071-cores.md."""
 
 import asyncio
 import logging
+import os
+import signal
 import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from strandline.cli.machine.broker_process import BrokerProcess, NoAnswerError
 from strandline.cli.machine.entry import main
 from strandline.cli.machine.restart_pause import PAUSE_MS_MAX, PAUSE_MS_MIN, RestartPause
 from strandline.cli.machine.supervisor import STOP_MS, ProcessState, Supervisor
-from strandline.cli.machine.wire import Order, Question, Told
+from strandline.cli.machine.wire import Judge, Order, Question, Told
 
 TURNS = 20
 
@@ -205,6 +207,27 @@ def test_a_process_takes_no_module_from_where_its_supervisor_was_started(
     told = asyncio.run(course())
     assert told.startswith("ended with exit code 1: f: [broker] data_directory: is missing")
     assert not (tmp_path / "taken").exists()
+
+
+def test_a_process_that_stands_still_does_not_answer_and_its_questions_are_bounded() -> None:
+    """A real process, which has not read its order yet."""
+
+    async def course() -> None:
+        process = BrokerProcess(order(0))
+        os.kill(process.pid, signal.SIGSTOP)
+        large = Judge(host="a", authorization=("x" * 16_384,), path="/")
+        asked = [process.ask(large, timeout_s=0.01) for _ in range(100)]
+        while not process.is_linked:
+            await asyncio.sleep(0)
+        for one in asked:
+            with pytest.raises(NoAnswerError):
+                await one
+        assert process._writer is not None
+        assert process._writer.transport.get_write_buffer_size() < 2 * 16_384
+        process.kill()
+        assert await asyncio.wait_for(process.wait(), 60) == "was killed by SIGKILL"
+
+    asyncio.run(course())
 
 
 def test_a_process_whose_supervisor_has_gone_before_it_said_anything_ends() -> None:

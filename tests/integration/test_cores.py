@@ -125,6 +125,8 @@ def test_a_machine_is_taken_down_and_brought_back_as_the_page_says_and_no_write_
         cluster.run(
             "topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "3", "-b", cluster.bootstrap
         )
+        plan = run("cluster", "upgrade", "plan", "-b", cluster.bootstrap).stdout
+        assert all(f"domain node-{number}" in plan for number in (1, 2, 3))
         load = Load(cluster.bootstrap)
         try:
             wait_until(lambda: load.count > 200, what="the load")

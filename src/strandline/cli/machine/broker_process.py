@@ -33,6 +33,7 @@ from strandline.cli.machine.wire import (
 
 ENTRY = "strandline.cli.machine.entry"
 ASK_TIMEOUT_S = 2.0
+_SIGNALS = {one.value: one.name for one in signal.Signals}
 LAST_WORDS_S = 1.0
 """For what an ended process has written and the supervisor has not read yet."""
 
@@ -103,12 +104,16 @@ class BrokerProcess:
         self._talking.cancel()
         code = self._process.returncode
         if code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
+            return f"was killed by {_SIGNALS.get(-code, f'signal {-code}')}"
         return f"ended with exit code {code}" + (f": {self._reason}" if self._reason else "")
 
     async def ask(self, question: Question, *, timeout_s: float = ASK_TIMEOUT_S) -> Told:
-        """The answer to a question. Raises NoAnswerError."""
+        """The answer to a question. Raises NoAnswerError.
+
+        A process that reads nothing is asked no more once the kernel's buffer is full."""
         if self._writer is None or self._is_ending:
+            raise NoAnswerError
+        if self._writer.transport.get_write_buffer_size():
             raise NoAnswerError
         self._last_number += 1
         number = self._last_number
