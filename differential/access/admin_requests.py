@@ -194,6 +194,7 @@ ADMIN_REQUESTS: tuple[Request, ...] = (
             topics=[describe_log_dirs.DescribableLogDirTopic(name, [0]) for name in NAMED]
         ),
     ),
+    Request("DescribeLogDirs, all", lambda _: describe_log_dirs.DescribeLogDirsRequest(None)),
     Request(
         "DescribeCluster",
         lambda _: describe_cluster.DescribeClusterRequest(
@@ -215,6 +216,11 @@ ADMIN_REQUESTS: tuple[Request, ...] = (
         lambda _: describe_user_scram_credentials.DescribeUserScramCredentialsRequest(
             [describe_user_scram_credentials.UserName("stranger")]
         ),
+    ),
+    Request(
+        "DescribeUserScramCredentials, all",
+        # An empty list: to null Kafka 4.3 never answers a client without the right.
+        lambda _: describe_user_scram_credentials.DescribeUserScramCredentialsRequest([]),
     ),
     Request(
         "AlterUserScramCredentials",

@@ -34,7 +34,13 @@ from differential.access.subjects import (
 )
 from differential.access.summary import summarise
 from strandline.model.access import Rule
-from strandline.protocol.messages import create_acls, create_topics, delete_topics, produce
+from strandline.protocol.messages import (
+    alter_user_scram_credentials,
+    create_acls,
+    create_topics,
+    delete_topics,
+    produce,
+)
 from strandline.protocol.messages.find_coordinator import FindCoordinatorRequest
 from strandline.protocol.messages.init_producer_id import InitProducerIdRequest
 from strandline.protocol.messages.metadata import MetadataResponse
@@ -44,6 +50,9 @@ ALL_REQUESTS = REQUESTS + ADMIN_REQUESTS
 TABLES = {"rules": SUBJECTS, "open": OPEN_SUBJECTS, "creating": CREATING_SUBJECTS}
 """{table: its clients}; `open` is of a cluster with `allow.everyone.if.no.acl.found`, `creating` of
 one with `auto.create.topics.enable`."""
+SCRAM_SHA_256, ITERATIONS = 1, 4_096
+USER = "kept"
+"""It has a password; no client of a table logs in as it."""
 NO_SUCH_ID = UUID(int=4711)
 TRIES_MAX = 200
 CHANGED = ("NONE", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
@@ -66,10 +75,20 @@ class Target(Protocol):
 
 
 def prepare(target: Target, rules: Iterable[Rule]) -> None:
-    """Make what requests are about, and the rules."""
+    """Make what requests are about, the rules, and a user with a password."""
     target.ask(ADMIN, FindCoordinatorRequest(coordinator_keys=list(GROUPS)), 4)
     _until_none(target, InitProducerIdRequest(None, 1_000), 4)
     restore(target)
+    password = alter_user_scram_credentials.AlterUserScramCredentialsRequest(
+        upsertions=[
+            alter_user_scram_credentials.ScramCredentialUpsertion(
+                USER, SCRAM_SHA_256, ITERATIONS, b"salt of the user", bytes(range(32))
+            )
+        ]
+    )
+    changed = target.ask(ADMIN, password, 0)
+    assert isinstance(changed, alter_user_scram_credentials.AlterUserScramCredentialsResponse)
+    assert not any(one.error_code for one in changed.results), changed
     creations = [
         create_acls.AclCreation(
             resource_type=one.kind,
