@@ -45,6 +45,11 @@ LONG: tuple[Row, ...] = (
         0,
         "a dozen processes of Java; the calls are Kafka's own",
     ),
+    Row(
+        "tests/clients/test_kafka_tools_and_rules.py",
+        0,
+        "forty processes of Java; tests/differential has the answers to the same calls",
+    ),
     Row("tests/broker/test_read_replicas_by_seed.py", 0, "tests/broker/test_tier_exports.py"),
     Row("tests/broker/test_full_backlogs.py::test_alarms_say", 0, "test_voting.py has each alarm"),
     Row("tests/broker/test_recovered_partitions_by_seed.py", 2, "two seeds are fast"),

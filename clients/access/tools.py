@@ -47,6 +47,10 @@ class Tools:
     login: Login
     directory: Path
 
+    def but(self, **told: str) -> "Tools":
+        """The same with another login."""
+        return Tools(self.home, self.login.but(**told), self.directory)
+
     def run(self, tool: str, *words: str, typed: str = "") -> str:
         """What a tool prints. Raises CellError with its last words if it fails."""
         done = self.attempt(tool, *words, typed=typed)
