@@ -13,12 +13,17 @@ from pathlib import Path
 
 from tests.integration.conftest import COMMAND, DevCluster, wait_until
 from tests.integration.pages import PAGES
-from tests.integration.ports import port_base
+from tests.integration.ports import BLOCKS, port_base
+from tests.integration.ports import STEP as BLOCK
+
+from strandline.cli.dev.plan import is_port_free
 
 PAGE = "cores.md"
 START_S = 90
-STEP = 20
-"""Ports between two machines, and between two kinds of ports."""
+STEP, KINDS = 20, 4
+"""Ports between two kinds of ports of a machine; how many kinds there are."""
+COUNT_MAX = 3
+SPAN = STEP * KINDS * (COUNT_MAX + 1)
 
 
 def example() -> str:
@@ -74,7 +79,7 @@ class Machine:
 
     def port(self, kind: int, number: int = 0) -> int:
         """Of its first broker: 0 for clients, 1 for brokers, 2 for HTTP, 3 for others."""
-        return self.base + (4 * (number or self.number) + kind) * STEP
+        return self.base + (KINDS * (number or self.number) + kind) * STEP
 
     def write(self) -> None:
         """Write its file."""
@@ -161,13 +166,20 @@ def machines(
     directory: Path, count: int, *, seeds: tuple[int, ...] = (1,)
 ) -> Iterator[list[Machine]]:
     """Machines that are not started yet, stopped at the end."""
-    base = int(port_base())
+    assert count <= COUNT_MAX
+    base = free_base()
     made = [Machine(number, directory, base, seeds=seeds) for number in range(1, count + 1)]
     try:
         yield made
     finally:
         for one in made:
             one.stop()
+
+
+def free_base() -> int:
+    """Where all ports of some machines are free: they do not look for others."""
+    blocks = (int(port_base()) + shift for _ in range(BLOCKS) for shift in (0, BLOCK - SPAN))
+    return next(one for one in blocks if all(map(is_port_free, range(one, one + SPAN))))
 
 
 def cluster_of(some: Sequence[Machine]) -> DevCluster:
