@@ -216,15 +216,16 @@ def test_a_process_that_stands_still_does_not_answer_and_its_questions_are_bound
         process = BrokerProcess(order(0))
         os.kill(process.pid, signal.SIGSTOP)
         large = Judge(host="a", authorization=("x" * 16_384,), path="/")
-        asked = [process.ask(large, timeout_s=0.01) for _ in range(100)]
-        while not process.is_linked:
-            await asyncio.sleep(0)
-        for one in asked:
-            with pytest.raises(NoAnswerError):
-                await one
-        assert process._writer is not None
-        assert process._writer.transport.get_write_buffer_size() < 2 * 16_384
-        process.kill()
+        try:
+            while not process.is_linked:
+                await asyncio.sleep(0)
+            for _ in range(100):
+                with pytest.raises(NoAnswerError):
+                    await process.ask(large, timeout_s=0.01)
+            assert process._writer is not None
+            assert process._writer.transport.get_write_buffer_size() < 2 * 16_384
+        finally:
+            process.kill()
         assert await asyncio.wait_for(process.wait(), 60) == "was killed by SIGKILL"
 
     asyncio.run(course())
