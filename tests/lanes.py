@@ -335,6 +335,12 @@ LONG: tuple[Row, ...] = (
     Row("tests/spark/test_pages.py::test_every", 0, "each command also has tests of its own"),
     Row("tests/spark/test_secured.py", 0, "a stream and a certificate take the way of the batches"),
     Row("tests/spark/test_secured.py::test_batches_are_read_and_written_by_a", 1, "the batches"),
+    Row("tests/spark/test_secured_audit.py", 0, "each half alone is fast: rules, and buckets"),
+    Row(
+        "tests/spark/test_renewed_certificates.py",
+        0,
+        "a minute each; tests/client and tests/broker read changed files",
+    ),
     Row("tests/spark/test_secure.py", 0, "tests/spark/test_secured.py reads the same way"),
     Row("tests/spark/test_registry.py", 0, "tests/pipeline/values decodes by a real registry"),
     Row("tests/spark/test_replays.py", 0, "a minute each; dead letters of a lake are fast"),
