@@ -10,7 +10,7 @@ import pytest
 
 from strandline.base.disk import File
 from strandline.broker.coordinators.coordinator_shard import CoordinatorShard
-from strandline.broker.fetch.fetching import FetchCall
+from strandline.broker.fetch import fetching
 from strandline.broker.handlers import list_offsets
 from strandline.coordinator.effects import Persist
 from strandline.coordinator.members import Member as GroupMember
@@ -348,10 +348,12 @@ def take_commits_that_were_overtaken(patch: pytest.MonkeyPatch) -> None:
 def read_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None:
     """A Fetch is answered by whoever believes to lead."""
 
-    def check_replica(self: FetchCall, fetch: object, replica: Replica) -> Error:
+    def check(
+        services: object, replica: Replica, client_epoch: int, *, serves_as_follower: bool
+    ) -> Error:
         return Error.NONE if replica.is_leader else Error.NOT_LEADER_OR_FOLLOWER
 
-    patch.setattr(FetchCall, "_check_replica", check_replica)
+    patch.setattr(fetching, "check_own_replica", check)
 
 
 class _Leaseless:
