@@ -38,6 +38,7 @@
     |- UnfitColumnError            some values of a column do not fit: the exact way reads them
     |- BadSnapshotError            a snapshot of the controller's state is damaged or unknown
     |- _DamagedObjectError         an object's bytes are not those that the log says
+    |- NoAnswerError               a broker process of this machine did not answer
     |- StoreError                  an object store gave no usable answer
     |  |- ObjectAbsentError        it says for certain that it has no such object
     |  |- WrongBytesError          its bytes have another checksum than they should have
