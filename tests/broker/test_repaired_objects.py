@@ -18,7 +18,7 @@ from tests.broker.test_tiering_in_a_cluster import (
 from tests.tiered.exports.stores import MemoryStore
 
 from strandline.broker.tiering.repair_context import RepairContext
-from strandline.broker.tiering.repairs import Repairs, _rebuild, _Run
+from strandline.broker.tiering.repairs import Repaired, Repairs, _rebuild, _Run
 from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.repair_object import RepairObjectRequest, RepairObjectResponse
@@ -118,6 +118,22 @@ def test_another_bucket_serves_if_no_log_has_the_records_and_a_bad_one_does_not(
         done = world.do(here, repairs(world, here).repair(group, "west", entry.name))
         assert done.is_put
         assert world.buckets["west"].get(entry.name) == data
+
+
+def test_a_leader_that_is_deposed_while_it_looks_puts_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with tiered_cluster() as world:
+        write(world)
+        world.until(has_all(world), every_ms=200)
+        here, group = world.leader_of("t"), leader(world).group
+        name = state(world).live("west")[0].name
+        world.buckets["west"].lose(name)
+        states = [state(world)]
+        monkeypatch.setattr(RepairContext, "led_state", lambda *_: states.pop() if states else None)
+        done = world.do(here, repairs(world, here).repair(group, "west", name))
+        assert done == Repaired(Verdict.UNREADABLE, reason="another broker leads it now")
+        assert world.buckets["west"].get(name) is None
 
 
 def test_a_bucket_whose_objects_were_removed_gets_new_ones_again() -> None:

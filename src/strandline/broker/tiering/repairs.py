@@ -220,7 +220,10 @@ class Repairs:
             return Repaired(found.verdict, reason=found.reason)
         reasons = [found.reason]
         async with self._memory.hold(entry.size_bytes * 5 // 4):
-            for where, make in self._sources(group, bucket, entry):
+            state = self._broker.led_state(group)
+            if state is None:
+                return Repaired(Verdict.UNREADABLE, reason="another broker leads it now")
+            for where, make in self._sources(state, group, bucket, entry):
                 try:
                     parts = await make()
                 except (OSError, StorageError, StoreError, TrailerError, UnfitBatchError) as error:
@@ -240,12 +243,10 @@ class Repairs:
         return next((one for one in live if one.name == name), None)
 
     def _sources(
-        self, group: GroupId, bucket: str, entry: SegmentEntry
+        self, state: TierState, group: GroupId, bucket: str, entry: SegmentEntry
     ) -> list[tuple[str, Callable[[], Awaitable[Sequence[Buffer]]]]]:
         """(the source in words, a call that gives the object's bytes), the cheapest first. The call
         raises OSError, StorageError, StoreError, TrailerError, UnfitBatchError."""
-        state = self._broker.led_state(group)
-        assert state is not None
         copies: list[tuple[str, Callable[[], Awaitable[Sequence[Buffer]]]]] = []
         runs: list[tuple[str, Callable[[], Awaitable[Sequence[Buffer]]]]] = []
         for other in state.buckets:
