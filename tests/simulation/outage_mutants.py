@@ -12,9 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.simulation.mutants import forget_whom_one_has_left
 
-from strandline.broker.fetch import fetching as broker_fetching
+from strandline.broker.fetch import nearer_replica
 from strandline.broker.fetch.fetching import FetchCall
 from strandline.broker.fetch.nearest_replica import SentOn
 from strandline.broker.groups.moving import Moving
@@ -189,7 +188,7 @@ def tell_who_reads_late_of_a_divergence(patch: pytest.MonkeyPatch) -> None:
 def send_readers_round_and_round(patch: pytest.MonkeyPatch) -> None:
     """The leader sends a consumer on that has just come back, and to itself."""
     patch.setattr(SentOn, "is_spared", lambda *_: False)
-    patch.setattr(broker_fetching, "nearest", lambda path, leader, places: (leader,))
+    patch.setattr(nearer_replica, "nearest", lambda path, leader, places: (leader,))
 
 
 def show_less_than_is_at_risk(patch: pytest.MonkeyPatch) -> None:
@@ -278,7 +277,6 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
         answer_a_fence_that_is_not_durable, 2779, "AtMostOneSuccessor", fault="forgotten-fence"
     ),
     OutageMutant(wait_for_no_promise, 123, "NoStaleLeaderRead", fault="late-fence"),
-    OutageMutant(forget_whom_one_has_left, 11377, "NoStaleLeaderRead", fault="late-fence"),
     OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
     OutageMutant(report_before_the_commit, 235, "LeaderCompleteness"),
     OutageMutant(hold_no_repair, 216, "RepairHeldIffZoneDown"),
