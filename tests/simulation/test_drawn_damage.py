@@ -12,7 +12,6 @@ from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
 from strandline.model.ids import Offset
 from strandline.replication.repair.log_repair import LogRepair
-from strandline.replication.replica import compactor
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.swarm import run_scenario
@@ -36,7 +35,7 @@ def let_tombstones_go_at_once(patch: pytest.MonkeyPatch) -> None:
     def outlived_offset(replica: Replica) -> Offset:
         return replica.log.end_offset
 
-    patch.setattr(compactor, "_outlived_offset", outlived_offset)
+    patch.setattr(Replica, "outlived_offset", property(outlived_offset))
 
 
 def scrub_nothing(patch: pytest.MonkeyPatch) -> None:
