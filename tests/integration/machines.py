@@ -92,10 +92,10 @@ class Machine:
             ("id = 100\n", f"id = {self.ids[0]}\n"),
             ("/var/lib/strandline", str(self.data)),
             ("node-1", f"node-{self.number}"),
+            ("port = 33100", f"port = {self.port(1)}"),
+            ("kafka_port = 9100", f"kafka_port = {self.port(0)}"),
+            ("port = 9400", f"port = {self.http_port}"),
             (text.partition("seeds = [")[2].partition("]")[0], seeds),
-            ("33100", str(self.port(1))),
-            ("9100", str(self.port(0))),
-            ("9400", str(self.http_port)),
         ):
             assert old in text, old
             text = text.replace(old, new)
