@@ -21,10 +21,11 @@ RECORD_COUNT = 900
 
 @pytest.fixture(scope="module")
 def topic(cluster: Cluster) -> str:
-    """Three partitions of records of one key each."""
+    """Three partitions, each with records: keys spread them. Without keys a client may send all of
+    them to one."""
     name = f"source-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     create_topic(cluster, name, partitions=3)
-    produce(cluster, name, (Record(None, str(n).encode()) for n in range(RECORD_COUNT)))
+    produce(cluster, name, (Record(b"%d" % n, b"%d" % n) for n in range(RECORD_COUNT)))
     return name
 
 
