@@ -22,6 +22,7 @@ from strandline.cli.machine.endpoint import MachineEndpoint
 from strandline.cli.machine.entry import answer
 from strandline.cli.machine.supervisor import Supervisor
 from strandline.cli.machine.wire import MESSAGE_BYTES_MAX, Order, Question, Told
+from strandline.config.cores import derive_brokers
 from strandline.config.load import load_broker_config
 from strandline.security.http_tokens import HttpTokens, create_token
 
@@ -43,6 +44,7 @@ class HandBroker:
     parts: Sequence[bytes] = (SCRAPE,)
     refusal: Answer | None = None
     asked: list[tuple[Asker, str]] = field(default_factory=list)
+    says_nothing: bool = False
 
     async def scrape(self) -> Sequence[bytes]:
         return self.parts
@@ -69,6 +71,8 @@ class HandProcess:
     async def ask(self, question: Question, *, timeout_s: float = 0) -> Told:
         if self.broker is None:
             raise NoAnswerError
+        if self.broker.says_nothing:
+            return Told(number=1)
         return await answer(self.broker, 1, question)  # type: ignore[arg-type]
 
     def end(self) -> None:
@@ -111,7 +115,13 @@ def ask_all(
             for index in range(len(brokers))
         }
         supervisor = Supervisor(orders, clock=clock, spawn=lambda _: HandProcess(next(left)))
-        endpoint = MachineEndpoint(config, supervisor, clock=clock, host="node-7")
+        endpoint = MachineEndpoint(
+            config.metrics,
+            derive_brokers(config, len(brokers)),
+            supervisor,
+            clock=clock,
+            host="node-7",
+        )
         supervisor.start()
         await endpoint.start(None, tokens)
         await asyncio.sleep(0)
@@ -196,4 +206,13 @@ def test_a_broker_judges_what_the_supervisor_cannot(tmp_path: Path) -> None:
     )  # fmt: skip
     assert ask_all([HandBroker()], asked, section=section, tokens=tokens)[0][0] == 200
     ((status, _),) = ask_all([None, HandBroker()], asked, section=section, tokens=tokens, dead=[1])
+    assert status == 503
+
+
+def test_an_answer_that_does_not_allow_a_page_refuses_it(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    create_token(path, "prometheus")
+    section, tokens = f'tokens_file = "{path}"\n', HttpTokens(path)
+    broker = HandBroker(says_nothing=True)
+    ((status, _),) = ask_all([broker], [("/metrics", "a.b.c")], section=section, tokens=tokens)
     assert status == 503

@@ -25,6 +25,22 @@ _LOCK = "lock"
 _log = logging.getLogger("strandline.storage")
 
 
+@contextlib.contextmanager
+def refused_if_unusable(path: str) -> Iterator[None]:
+    """An OSError becomes the OperatorError that names the data directory."""
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(
+            f"data_directory {path} cannot be used: {error.strerror}; choose another or mend it"
+        ) from error
+
+
+def open_lock(directory: str, name: str) -> int:
+    """A descriptor of a lock file, which this creates if it is absent. Raises OSError."""
+    return os.open(f"{directory}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+
+
 class Identity(msgspec.Struct, frozen=True):
     """The broker that owns a directory. `cluster_id` is empty until it has joined a cluster."""
 
@@ -47,16 +63,12 @@ class DataDirectory:
 
         An empty `cluster_id` accepts any. Raises OperatorError if it belongs to another broker or
         cluster, or is in use."""
-        try:
+        with refused_if_unusable(path):
             if not os.path.isdir(path):
                 os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
                 _flush_directory(os.path.dirname(os.path.abspath(path)))
             _warn_of_readers(path)
-            lock = os.open(f"{path}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        except OSError as error:
-            raise OperatorError(
-                f"data_directory {path} cannot be used: {error.strerror}; choose another or mend it"
-            ) from error
+            lock = open_lock(path, _LOCK)
         try:
             identity = _acquire(path, lock, broker_id=broker_id, cluster_id=cluster_id)
         except BaseException:

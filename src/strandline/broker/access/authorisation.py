@@ -39,7 +39,7 @@ class Authorisation:
         if not self.is_enforced:
             return ALLOWED
         cluster = self._cluster
-        if (  # As in `_refresh`, without a call: this is asked for each request.
+        if (  # `_refresh` looks at the same; but a call for each request costs.
             cluster.access.version != self._seen_access
             or cluster.rules_version != self._seen_labels
         ):

@@ -1,7 +1,7 @@
 """One broker's process, and the supervisor's end of the link to it.
 
-Why:    health, metrics and access are asked over a link that no other process reaches, so they
-        need no port, no token and no certificate.
+Why:    the supervisor asks for health, metrics and access over a link that no other process
+        reaches, so it needs no port, no token and no certificate.
 How:    the process is `python -m strandline.cli.machine.entry FD`, in a session of its own: Ctrl-C
         reaches the supervisor only. A pidfd tells its end.
             The process inherits its own end of the link and nothing else, so the link ends with
@@ -110,7 +110,7 @@ class BrokerProcess:
     async def ask(self, question: Question, *, timeout_s: float = ASK_TIMEOUT_S) -> Told:
         """The answer to a question. Raises NoAnswerError.
 
-        A process that reads nothing is asked no more once the kernel's buffer is full."""
+        It asks nothing while the kernel's buffer is full: the process does not read."""
         if self._writer is None or self._is_ending:
             raise NoAnswerError
         if self._writer.transport.get_write_buffer_size():

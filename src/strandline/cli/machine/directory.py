@@ -17,8 +17,8 @@ from strandline.base.errors import OperatorError
 from strandline.config.broker import BrokerConfig
 from strandline.config.cores import broker_directory
 from strandline.model.ids import CONTROLLER_GROUP
-from strandline.storage.disk.descriptor import DIRECTORY_MODE, FILE_MODE
-from strandline.storage.identity import owner_of
+from strandline.storage.disk.descriptor import DIRECTORY_MODE
+from strandline.storage.identity import open_lock, owner_of, refused_if_unusable
 
 LOCK = "machine.lock"
 _PREFIX = "broker-"
@@ -51,14 +51,10 @@ class MachineDirectory:
         first voters, by the file.
 
         Raises OperatorError if it is in use, is a single broker's, or has replicas of others."""
-        try:
+        with refused_if_unusable(path):
             os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
             _refuse_single(path)
-            lock = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        except OSError as error:
-            raise OperatorError(
-                f"data_directory {path} cannot be used: {error.strerror}; choose another or mend it"
-            ) from error
+            lock = open_lock(path, LOCK)
         try:
             _lock_or_refuse(path, lock)
             others = tuple(one for one in brokers_in(path) if one.broker not in brokers)

@@ -10,6 +10,7 @@ Source: decision 0071; docs/operating/cores.md."""
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -27,7 +28,7 @@ from strandline.cli.machine.supervisor import ProcessState, Supervised, Supervis
 from strandline.cli.machine.wire import Ready, Scrape
 from strandline.config.addresses import format_address
 from strandline.config.broker import BrokerConfig
-from strandline.config.cores import derive_brokers
+from strandline.config.other_ports import MetricsSection
 from strandline.model.cluster import Address
 from strandline.security.http_tokens import HttpTokens
 from strandline.security.tls import ServerTls
@@ -55,12 +56,20 @@ SERVES, STARTS, SILENT, DOWN = "serves", "starts", "does not answer", "has ended
 
 
 class MachineEndpoint:
-    """See the module. All of it does nothing where no port is configured. `host`: the label."""
+    """See the module. All of it does nothing where no port is configured. `section`: of the
+    machine's file; `brokers`: in the supervisor's order; `host`: the label."""
 
     def __init__(
-        self, config: BrokerConfig, supervisor: Supervisor, *, clock: Clock, host: str
+        self,
+        section: MetricsSection,
+        brokers: Sequence[BrokerConfig],
+        supervisor: Supervisor,
+        *,
+        clock: Clock,
+        host: str,
     ) -> None:
-        self._config = config
+        self._section = section
+        self._brokers = brokers
         self._supervisor = supervisor
         self._clock = clock
         self._host = host
@@ -69,7 +78,7 @@ class MachineEndpoint:
 
     async def start(self, tls: ServerTls | None, tokens: HttpTokens | None) -> None:
         """Answer from now on. Raises OperatorError if the port is not available."""
-        section = self._config.metrics
+        section = self._section
         if not section.port:
             return
         claimed = await claim_port(section.host, section.port, key=PORT_KEY)
@@ -106,10 +115,9 @@ class MachineEndpoint:
         return await self._last.fresh("metrics", self._scrape)
 
     async def _machine(self) -> Answer:
-        configs = derive_brokers(self._config, len(self._supervisor.processes))
         now_ms = self._clock.monotonic_ms()
         brokers: list[Json] = []
-        for found, config in zip(await self._conditions(), configs, strict=True):
+        for found, config in zip(await self._conditions(), self._brokers, strict=True):
             one = found.one
             is_paused = one.state is ProcessState.PAUSED
             brokers.append(

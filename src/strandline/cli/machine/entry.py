@@ -100,7 +100,7 @@ async def answer(endpoint: MetricsEndpoint, number: int, question: Question) -> 
             asker = Asker(host=host, has_certificate=False, authorization=authorization)
             refused = await endpoint.refuse(asker, path)
             if refused is None:
-                return Told(number=number)
+                return Told(number=number, is_allowed=True)
             return Told(
                 number=number,
                 body=b"".join(refused.body),

@@ -52,7 +52,8 @@ class MachineGate:
                 told = await one.process.ask(question, timeout_s=JUDGE_TIMEOUT_S)
             except NoAnswerError:
                 continue
-            if not told.status:
+            if told.is_allowed:
                 return None
-            return Answer([told.body], HTTPStatus(told.status), headers=told.headers)
+            status = HTTPStatus(told.status or HTTPStatus.SERVICE_UNAVAILABLE)
+            return Answer([told.body], status, headers=told.headers)
         return Answer([b"no broker runs that could verify it\n"], HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,7 +1,7 @@
 """Serves the brokers of a machine until a signal ends them: `strandline serve --cores N`.
 
-How:    Whatever is wrong with the file, its certificates, its tokens, the machine's ports or its
-        data directory is found before any process starts. The labels' command runs once.
+How:    The supervisor checks the file, its certificates and tokens, the machine's ports and its
+        data directory before it starts a process. It runs the labels' command once.
             SIGTERM or SIGINT ends all brokers in order; a second one ends them at once.
 Owns:   the machine's data directory, its HTTP port.
 Source: decision 0071; docs/operating/cores.md."""
@@ -14,6 +14,8 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from strandline.base.errors import OperatorError
 from strandline.broker.operations.certificate_watch import CertificateWatch
@@ -85,24 +87,12 @@ def derive_machine(config: BrokerConfig, cores: int, *, file: str) -> tuple[Brok
 
 
 def orders_of(order: Order, brokers: Sequence[BrokerConfig]) -> dict[int, Order]:
-    """{broker: what its process is told}."""
+    """{broker: the order for its process}."""
     cpus = sorted(os.sched_getaffinity(0)) if brokers[0].cores.pin else [None]
     return {
-        broker.broker.id: _numbered(order, index, cpus[index % len(cpus)])
+        broker.broker.id: msgspec.structs.replace(order, index=index, cpu=cpus[index % len(cpus)])
         for index, broker in enumerate(brokers)
     }
-
-
-def _numbered(order: Order, index: int, cpu: int | None) -> Order:
-    return Order(
-        text=order.text,
-        file=order.file,
-        cores=order.cores,
-        index=index,
-        labels=order.labels,
-        origin=order.origin,
-        cpu=cpu,
-    )
 
 
 async def _serve(config: BrokerConfig, brokers: Sequence[BrokerConfig], order: Order) -> None:
@@ -112,7 +102,9 @@ async def _serve(config: BrokerConfig, brokers: Sequence[BrokerConfig], order: O
     tls, tokens = monitoring_tls(config), http_tokens(config)
     supervisor = Supervisor(orders_of(order, brokers), clock=clock)
     _end_on_signals(loop, ended, supervisor)
-    endpoint = MachineEndpoint(config, supervisor, clock=clock, host=order.labels["host"])
+    endpoint = MachineEndpoint(
+        config.metrics, brokers, supervisor, clock=clock, host=order.labels["host"]
+    )
     certificates = CertificateWatch(
         () if tls is None else (tls,), clock=clock, files=() if tokens is None else (tokens,)
     )

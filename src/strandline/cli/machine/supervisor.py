@@ -49,7 +49,7 @@ class Supervised:
 
 
 class Supervisor:
-    """See the module. `orders`: {broker: what its process is told}."""
+    """See the module. `orders`: {broker: the order for its process}."""
 
     def __init__(
         self, orders: dict[int, Order], *, clock: Clock, spawn: Spawn = BrokerProcess

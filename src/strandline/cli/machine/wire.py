@@ -51,7 +51,7 @@ class Scrape(msgspec.Struct, frozen=True, tag="scrape"):
 
 
 class Judge(msgspec.Struct, frozen=True, tag="judge"):
-    """Why may this client not see a path of the HTTP port? Status 0: it may."""
+    """May this client see a path of the HTTP port?"""
 
     host: str
     authorization: tuple[str, ...]
@@ -69,10 +69,12 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to the question of this number."""
+    """The answer to the question of this number. `status`, `headers`, `body`: for a client that is
+    not allowed."""
 
     number: int
     is_ready: bool = False
+    is_allowed: bool = False
     body: bytes = b""
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()

@@ -126,8 +126,8 @@ async def verify_buckets(
 async def _verify_one(
     store: ObjectStore, bucket: str, entry: SegmentEntry, found: Verified
 ) -> Fault | None:
-    """Read one object, and note what came of it; returns what is wrong with it alone. One that
-    gives no answer is asked for its identity: a whole bucket that is away is one finding."""
+    """Read one object, and note what came of it; returns what is wrong with it alone. If the store
+    gives no answer, this looks for the bucket's identity: a bucket that is away is one finding."""
     if bucket in found.away:
         found.away[bucket].object_count += 1
         return None

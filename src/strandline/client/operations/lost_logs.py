@@ -17,7 +17,7 @@ from strandline.protocol.messages.describe_status import StatusPartitions
 
 class LostLogs(NamedTuple):
     """Partitions of one topic that elect no leader. `brokers`: those that have lost their logs;
-    `is_all`: no voter that is heard has its log; `has_buckets`: the topic has tiered storage."""
+    `is_all`: all voters that answer have lost theirs; `has_buckets`: the topic is tiered."""
 
     topic: str
     partitions: tuple[int, ...]
