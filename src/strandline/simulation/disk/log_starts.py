@@ -87,9 +87,17 @@ def _expired_before(
     replica: Replica, start: SegmentName, *, kept_bytes: int, now_ms: int
 ) -> Offset:
     """The start, if the topic's total retention takes all before it; else 0. It takes records that
-    are in no bucket only if nothing before them is left."""
+    are in no bucket only if nothing before them is left, or has time left: an object may go live
+    between the decision and the first file that shows it."""
     log, config = replica.log, replica.log.config
-    if replica.tier.state.start_offset(log.start_offset) < log.start_offset:
+    tier = replica.tier.state
+    has_time_left = not all(
+        0 <= config.retention_ms < now_ms - entry.max_timestamp
+        for bucket in tier.buckets
+        for entry in tier.live(bucket)
+        if entry.base_offset < log.start_offset
+    )
+    if has_time_left and tier.start_offset(log.start_offset) < log.start_offset:
         return Offset(0)
     if 0 <= config.retention_bytes <= kept_bytes:
         return start.base_offset
