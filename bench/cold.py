@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -100,6 +101,11 @@ class _Clock:
         return time.monotonic_ns() // 1_000_000
 
 
+def _end(came: asyncio.Future[None]) -> None:
+    if not came.done():
+        came.set_result(None)
+
+
 async def first_bytes(work: Path) -> list[float]:
     """Milliseconds above the round trips of cold reads, each with caches of its own."""
     bucket = OneObject()
@@ -123,7 +129,7 @@ async def first_bytes(work: Path) -> list[float]:
         assert read.task is not None
         while not read.slices:
             came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            read.watch(lambda came=came: came.done() or came.set_result(None))
+            read.watch(partial(_end, came))
             await came
         read.slices[0].file.pread(1, read.slices[0].position)
         took = time.monotonic() - begun

@@ -17,9 +17,12 @@ import struct
 import time
 from pathlib import Path
 
-from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
-from strandline.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from strandline.records.codec import CODEC_NAMES
 from strandline.records.record import Record, build_batch
 
@@ -53,7 +56,7 @@ def leaders_of(bootstrap: str, topic: str) -> dict[int, tuple[str, int]]:
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
         body = bytes(encode(asked, METADATA_VERSION))
         answer, _ = decode(
-            APIS[METADATA].response,
+            MetadataResponse,
             call(sock, METADATA, METADATA_VERSION, body),
             0,
             METADATA_VERSION,

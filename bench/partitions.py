@@ -22,9 +22,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.alone import Say, run_alone
 from bench.clusters import Cluster, memory_mb
 from bench.load import METADATA, METADATA_VERSION, call, cpu_seconds, make_batch, produce_frame
-from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
-from strandline.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 
 TOPIC = "many"
 REGIONS = "east=2,west=2,south=1"
@@ -60,7 +63,7 @@ class Watcher:
         asked_s = time.monotonic()
         data = call(self._sock, METADATA, METADATA_VERSION, self._body)
         answered_s = time.monotonic()
-        answer, _ = decode(APIS[METADATA].response, data, 0, METADATA_VERSION)
+        answer, _ = decode(MetadataResponse, data, 0, METADATA_VERSION)
         leaders = {p.partition_index: p.leader_id for p in answer.topics[0].partitions}
         return Look(asked_s, answered_s, leaders)
 

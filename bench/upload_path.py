@@ -10,7 +10,9 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from strandline.broker.tiering.sources import LocalSource
@@ -48,12 +50,16 @@ def _log(path: Path, batch_bytes: int) -> tuple[int, int, int]:
     return batches, count, len(batch)
 
 
+def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(callback)
+
+
 async def _measure(work: Path, batch_bytes: int) -> None:
     batches, count, size = _log(work / "log", batch_bytes)
     (work / "bucket").mkdir()
     section = TieredSection(buckets=(f"east=file://{work / 'bucket'}",))
     store = Buckets.of(section).store("east")
-    disk = RealDisk(asyncio.get_running_loop().call_soon_threadsafe)
+    disk = RealDisk(partial(_post, asyncio.get_running_loop()))
     file = disk.open(str(work / "log"))
     total = batches * size
     parts = [FileRange(file, 0, total)]

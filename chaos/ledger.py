@@ -21,7 +21,7 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The base: an entry is an array, the name of its kind first."""
 
 
-class Client(_Entry):
+class Client(_Entry, frozen=True):
     """Who writes the ledger; the first entry. `acks` and `is_idempotent` are a producer's, `group`
     is a consumer's."""
 
@@ -31,7 +31,7 @@ class Client(_Entry):
     group: str = ""
 
 
-class Acknowledged(_Entry):
+class Acknowledged(_Entry, frozen=True):
     """A record was acknowledged; at UNKNOWN_OFFSET where nobody said at which."""
 
     at_ns: int
@@ -42,7 +42,7 @@ class Acknowledged(_Entry):
     mark: str
 
 
-class Failed(_Entry):
+class Failed(_Entry, frozen=True):
     """A record was given up, or a client broke down."""
 
     at_ns: int
@@ -50,7 +50,7 @@ class Failed(_Entry):
     error: str
 
 
-class Told(_Entry):
+class Told(_Entry, frozen=True):
     """A consumer was told how far its group is: -1 for nowhere. What it reads of the partition from
     now on is the `life`-th time that it was given one."""
 
@@ -62,7 +62,7 @@ class Told(_Entry):
     offset: int
 
 
-class Read(_Entry):
+class Read(_Entry, frozen=True):
     """A consumer at `position` got these records, in this order: [(offset, mark)]."""
 
     at_ns: int
@@ -73,7 +73,7 @@ class Read(_Entry):
     records: list[tuple[int, str]]
 
 
-class CommitBegun(_Entry):
+class CommitBegun(_Entry, frozen=True):
     """A consumer is about to commit; `number` counts its commits."""
 
     at_ns: int
@@ -83,7 +83,7 @@ class CommitBegun(_Entry):
     offset: int
 
 
-class CommitDone(_Entry):
+class CommitDone(_Entry, frozen=True):
     """The commit was acknowledged. One that was not may have happened all the same."""
 
     at_ns: int
@@ -92,7 +92,7 @@ class CommitDone(_Entry):
     partition: int
 
 
-class Listed(_Entry):
+class Listed(_Entry, frozen=True):
     """Somebody asked the leader where the partition ends."""
 
     begun_ns: int
@@ -102,7 +102,7 @@ class Listed(_Entry):
     high_watermark: int
 
 
-class Refused(_Entry):
+class Refused(_Entry, frozen=True):
     """A record was refused for want of a right, at its only attempt: it is in no log."""
 
     at_ns: int
@@ -111,7 +111,7 @@ class Refused(_Entry):
     mark: str
 
 
-class Probed(_Entry):
+class Probed(_Entry, frozen=True):
     """A client without a right asked a broker; `outcome`: refused, or out of reach."""
 
     at_ns: int
@@ -120,7 +120,7 @@ class Probed(_Entry):
     outcome: str
 
 
-class Leaked(_Entry):
+class Leaked(_Entry, frozen=True):
     """A client got what it has no right to."""
 
     at_ns: int

@@ -7,6 +7,7 @@ How:    a distributed worker copies the lines of one file through a topic to ano
 import json
 import os
 import socket
+from functools import partial
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
@@ -92,7 +93,7 @@ class _Copying:
             told = {**config, "tasks.max": "1", "file": str(files[kind])}
             path = f"connectors/{self._name}-{kind}/config"
             wait(
-                lambda told=told, path=path: self._put(path, told),
+                partial(self._put, path, told),
                 what=f"a worker that takes the {kind}",
                 timeout_s=TIMEOUT_S,
             )

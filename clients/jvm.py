@@ -81,7 +81,7 @@ def judge_sessions(lines: Sequence[str], count: int) -> None:
     records = sum(line.startswith("record\t") for line in lines)
     if records != count:
         raise CellError(f"sessions: {records} records for {count}")
-    full = [found.groups() for found in map(_FULL.search, lines) if found]
+    full = [(found[1], found[2]) for found in map(_FULL.search, lines) if found]
     answers = [found.groups() for found in map(_INCREMENTAL.search, lines) if found]
     sessions = dict(full)
     if len(sessions) != len(full) or not sessions:

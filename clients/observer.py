@@ -6,6 +6,7 @@ How:    librdkafka by confluent-kafka. What librdkafka's own relatives wrote is 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import aiokafka
 from confluent_kafka import (
@@ -43,7 +44,7 @@ class Observer:
         for made in self._admin.create_topics(wanted).values():
             made.result(TIMEOUT_S)
         for topic in topics:
-            wait(lambda topic=topic: self._has_leaders(topic), what=f"leaders of {topic}")
+            wait(partial(self._has_leaders, topic), what=f"leaders of {topic}")
 
     def delete(self, *topics: str) -> None:
         """Delete topics."""

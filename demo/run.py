@@ -36,6 +36,7 @@ from demo.history import tell_history
 from demo.ledger import count_entries, places, read_entries
 from demo.loss import RegionLoss
 from demo.producer import TOPIC, ProducerReport
+from demo.reports import Lag
 from demo.screen import Screen
 
 PARTITIONS = 6
@@ -53,7 +54,7 @@ class Streamed:
     acknowledged: numpy.ndarray
     read: numpy.ndarray
     reports: list[ProducerReport]
-    lag: reports.Lag
+    lag: Lag
 
 
 def play(work: Path, screen: Screen) -> bool:
@@ -147,7 +148,7 @@ def stream(
     clients.start_consumers()
     clients.start_producers(work / "flights.jsonl", seconds=STREAM_S)
     deadline: float | None = None
-    lag = reports.Lag()
+    lag = Lag()
     with (
         screen.stream(total) as bars,
         RegionLoss(cluster, TOPIC, say=bars.say, act=screen.act) as loss,

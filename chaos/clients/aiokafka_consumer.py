@@ -16,7 +16,7 @@ POLL_MS = 100
 COMMIT_INTERVAL_S = 0.5
 
 
-class Reader(ConsumerRebalanceListener):
+class Reader(ConsumerRebalanceListener):  # type: ignore[misc]  # It has no annotations.
     """One member."""
 
     def __init__(self, told: Arguments, ledger: LedgerWriter) -> None:

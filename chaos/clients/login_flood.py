@@ -11,6 +11,7 @@ from pathlib import Path
 from chaos.clients.direct import connect, transport_of
 from chaos.hosts import BROKER_IDS
 from strandline.base.errors import StrandlineError
+from strandline.client.wire.login import Login
 
 THREADS_PER_BROKER = 8
 TIMEOUT_MS = 7_000
@@ -20,7 +21,7 @@ PAUSE_S = 0.02
 def flood(config: Path, broker: int) -> None:
     """One login after the other."""
     transport = transport_of(config)
-    assert transport.login is not None
+    assert isinstance(transport.login, Login)
     transport.login = replace(transport.login, password="wrong")
     while True:
         try:

@@ -24,7 +24,7 @@ from chaos.hosts import BROKERS, KAFKA_PORT, RPC_PORT, Host
 from chaos.ledger import Client, Failed, Leaked, LedgerWriter, Probed, now_ns
 from strandline.base.errors import StrandlineError
 from strandline.client.wire.connection import Connection
-from strandline.client.wire.login import LoginError
+from strandline.client.wire.login import Login, LoginError
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import encode_request
 from strandline.protocol.messages.fetch import (
@@ -70,7 +70,7 @@ class Prober:
             for user in ("stranger", "eastern")
         }
         wrong = transport_of(told.client_config)
-        assert wrong.login is not None
+        assert isinstance(wrong.login, Login)
         wrong.login = replace(wrong.login, password="wrong")
         self._wrong = wrong
         self._tls = ssl.create_default_context(cafile=str(told.client_config.with_name("ca.pem")))

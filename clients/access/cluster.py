@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.clusters import STRANDLINE
@@ -183,7 +184,7 @@ class AccessCluster:
             (broker.directory / "broker.toml").write_text(self._configuration(broker, seeds))
             broker.start()
         for broker in self.brokers:
-            broker.wait(lambda broker=broker: broker.served() >= LISTENERS, "it serves")
+            broker.wait(partial(_serves, broker), "it serves")
 
     def let_app_in(self) -> None:
         """The user's password, and the rules of what it may."""
@@ -254,6 +255,10 @@ def _free_port() -> Port:
     first = PORTS_FIRST + os.getpid() * PORTS_STEP % PORTS_COUNT
     ports = (port for port in itertools.count(first) if is_port_free(port))
     return lambda: next(ports)
+
+
+def _serves(broker: Broker) -> bool:
+    return broker.served() >= LISTENERS
 
 
 @contextmanager
