@@ -5,7 +5,8 @@ Why:    replicas without another place would stay for ever, and the operator wou
 How:    The desired life of each broker is its configuration. Before a broker leaves, this checks
         every topic against the brokers that stay, up or down: its policy or its count of replicas,
         and its bytes against their disks. A policy that cannot be met anyhow keeps only brokers
-        that hold a replica of its topic.
+        that hold a replica of its topic. Without a policy, the replicas must still fit on as many
+        hosts: of two on one machine, its end takes both.
             Before a broker goes into maintenance, every partition with a replica on it, and the
         controller if it votes there, must keep a quorum of other brokers that are in sync, as the
         leader reports, and not in maintenance. A partition that has too few anyhow may lose none.
@@ -24,14 +25,16 @@ from strandline.controller.outage_commands import RuleDomain
 from strandline.controller.placing.policy_changes import PolicyChecks, refusal_of
 from strandline.controller.placing.space import require_room
 from strandline.controller.reports import Question
-from strandline.model.cluster import Ruling, Topic
+from strandline.model.cluster import Cluster, Ruling, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.survival.restarts import QuorumGroup, hurt_by, need_of
+from strandline.placement.topology.universe import domain_of
 from strandline.protocol.errors import Error
 
 CONTROLLER = "the controller"
 """The name of the controller's group in messages."""
+HOST = "host"
 
 
 def question_of(command: Command) -> Question | None:
@@ -88,6 +91,8 @@ class LifeChecks:
         left = len(cluster.brokers) - len(leaving)
         after = PolicyChecks(self._facts, leaving=leaving)
         before = PolicyChecks(self._facts, leaving=frozenset(self._leaving))
+        hosts_before = _host_count(cluster, leaving=self._leaving)
+        hosts_after = _host_count(cluster, leaving=leaving)
         for topic in cluster.topics.values():
             key, why = after.present(topic)
             if why and (_holds(topic, broker) or not before.present(topic)[1]):
@@ -95,12 +100,21 @@ class LifeChecks:
             if key:
                 continue
             needed = max(len(one.roles.all) for one in topic.partitions)
+            without = f"without {_named(leaving)}"
             if needed > left:
                 raise refuse(
                     Error.POLICY_VIOLATION,
-                    f"topic {topic.name} has {needed} replicas, and without broker {broker} "
+                    f"topic {topic.name} has {needed} replicas, and {without} "
                     f"{left} broker{'s are' if left != 1 else ' is'} left for them: add a broker, "
                     "or give the topic fewer replicas",
+                )
+            if hosts_after < needed <= hosts_before:
+                raise refuse(
+                    Error.POLICY_VIOLATION,
+                    f"topic {topic.name} has {needed} replicas for different hosts, and {without} "
+                    f"{hosts_after} host{'s are' if hosts_after != 1 else ' is'} left for them: "
+                    "add a machine, or give the topic fewer replicas or a placement.policy with "
+                    "distinct_host: false",
                 )
         if not left:
             raise refuse(Error.POLICY_VIOLATION, f"broker {broker} is the last one there is")
@@ -149,6 +163,22 @@ class LifeChecks:
         up = frozenset(voters) & frozenset(self._facts.alive)
         ready = up - self._behind.get(group, frozenset())
         return QuorumGroup(name=name, voters=frozenset(voters), quorum=quorum, ready=ready)
+
+
+def _host_count(cluster: Cluster, *, leaving: Collection[BrokerId]) -> int:
+    """On how many hosts the brokers are that stay; one without the label is on its own."""
+    return len(
+        {
+            domain_of(one.labels, HOST) if one.labels.host else (one.id,)
+            for one in cluster.brokers.values()
+            if one.id not in leaving
+        }
+    )
+
+
+def _named(brokers: Collection[BrokerId]) -> str:
+    noun = "broker" if len(brokers) == 1 else "brokers"
+    return f"{noun} {', '.join(map(str, sorted(brokers)))}"
 
 
 def _holds(topic: Topic, broker: BrokerId) -> bool:
