@@ -14,6 +14,7 @@ from tests.client.fake_cluster import (
 from strandline.cli.commands import (
     broker,
     broker_label,
+    broker_removal,
     cluster_alter,
     cluster_status,
     consume,
@@ -74,8 +75,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
         )
 
     for module in (
-        broker, broker_label, cluster_alter, balance_commands, topic, partition, produce, consume,
-        group, zone, cluster_status, drill_cancel,
+        broker, broker_label, broker_removal, cluster_alter, balance_commands, topic, partition,
+        produce, consume, group, zone, cluster_status, drill_cancel,
     ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", open_client)
     return fake

@@ -31,6 +31,10 @@ from strandline.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from strandline.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
 from strandline.protocol.table import Message
 
 __all__ = ["cluster", "run"]  # The fixtures.
@@ -48,6 +52,7 @@ class Brokers:
         self.regions = {1: "east", 2: "east", 3: "east"}
         self.changed: dict[str, dict[str, str | None]] = {}
         self.refused: set[str] = set()
+        self.unregistered: list[int] = []
         self.looks = 0
         self.brokers = [BalanceBroker(one, "up") for one in (1, 2, 3)]
         self.waits: list[BalanceWait] = []
@@ -57,6 +62,7 @@ class Brokers:
             "DescribeTopology": self._topology,
             "DescribeBalance": self._balance,
             "DescribeConfigs": self._configs,
+            "UnregisterBroker": self._unregister,
         }
 
     def _alter(self, _: FakeCluster, __: int, request: Message) -> Message:
@@ -101,6 +107,11 @@ class Brokers:
         row = DescribeConfigsResourceResult(name="cluster.seeds", value=self.seeds)
         told = DescribeConfigsResult(resource_name=str(asked), configs=[row])
         return DescribeConfigsResponse(results=[told])
+
+    def _unregister(self, _: FakeCluster, __: int, request: Message) -> Message:
+        assert isinstance(request, UnregisterBrokerRequest)
+        self.unregistered.append(request.broker_id)
+        return UnregisterBrokerResponse(error_message=None)
 
     def _balance(self, _: FakeCluster, __: int, ___: Message) -> Message:
         self.looks += 1
@@ -154,6 +165,68 @@ def test_a_voter_is_not_empty_before_its_vote_has_moved_and_a_line_says_what_to_
     brokers.seeds = "2@host-2:1"
     only = "broker 2 is the controller's only voter and keeps its vote: to replace its machine, "
     assert run("broker", "status")[1].startswith(only)
+
+
+def test_a_machine_is_to_leave_or_to_stay_by_one_command(run: Run, brokers: Brokers) -> None:
+    assert run("broker", "decommission", "--host", "node-b")[:2] == (
+        0, "brokers 2,3: their replicas move away; see `strandline broker status`\n",
+    )  # fmt: skip
+    assert brokers.changed == {"2": {DECOMMISSION: "true"}, "3": {DECOMMISSION: "true"}}
+    told = json.loads(run("broker", "cancel", "--host", "node-b", "--json")[1])
+    assert told == {"host": "node-b", "brokers": [2, 3], "decommission": False}
+    assert brokers.changed == {"2": {DECOMMISSION: None}, "3": {DECOMMISSION: None}}
+    assert run("broker", "cancel", "--host", "node-b")[1].startswith("brokers 2,3 stay, and what")
+    brokers.changed.clear()
+    brokers.refused = {"3"}
+    code, _, error = run("broker", "decommission", "--host", "node-b")
+    assert (code, error) == (1, "error: broker 3: t-0 could not be written (POLICY_VIOLATION)\n")
+    assert brokers.changed == {}
+
+
+def test_votes_of_a_machine_that_leaves_are_said_one_by_one(run: Run, brokers: Brokers) -> None:
+    brokers.seeds = "1@host-1:1,2@host-2:1,3@host-3:1"
+    lines = run("broker", "decommission", "--host", "node-b")[1].splitlines()
+    assert [one.partition(" in the")[0] for one in lines[1:]] == [
+        "broker 2 votes",
+        "broker 3 votes",
+    ]
+    told = json.loads(run("broker", "decommission", "--host", "node-b", "--json")[1])
+    assert (told["brokers"], told["votes"]) == ([2, 3], True)
+
+
+def test_a_machine_is_unregistered_as_a_whole_or_not_at_all(run: Run, brokers: Brokers) -> None:
+    command = ("broker", "unregister", "--host", "node-b")
+    brokers.brokers = [
+        BalanceBroker(2, "up", is_leaving=True),
+        BalanceBroker(3, "down", is_leaving=True, replica_count=4),
+    ]
+    assert run(*command)[::2] == (
+        1,
+        "error: --host node-b: broker 3 still holds 4 replicas: `strandline broker decommission "
+        "--host node-b`, and wait until `strandline broker status` says that each is empty\n",
+    )
+    brokers.brokers[1] = BalanceBroker(3, "down", is_leaving=True)
+    assert run(*command)[::2] == (
+        1, "error: --host node-b: broker 2 is up: stop the machine's supervisor first\n",
+    )  # fmt: skip
+    brokers.brokers[0] = BalanceBroker(2, "lost", is_leaving=True)
+    brokers.seeds = "1@host-1:1,2@host-2:1"
+    assert run(*command)[2].startswith("error: --host node-b: broker 2 votes in the controller")
+    assert brokers.unregistered == []
+    brokers.seeds = "1@host-1:1"
+    assert run(*command)[:2] == (0, "brokers 2,3 are removed from the cluster\n")
+    assert brokers.unregistered == [2, 3]
+    assert run("broker", "unregister", "2")[1] == "broker 2 is removed from the cluster\n"
+
+
+@pytest.mark.parametrize("command", ["decommission", "cancel", "unregister"])
+def test_a_broker_or_a_machine_has_to_be_said(run: Run, brokers: Brokers, command: str) -> None:
+    for arguments in ((), ("2", "--host", "node-b")):
+        code, _, error = run("broker", command, *arguments)
+        assert (code, error) == (1, "error: give one of a broker ID and --host\n")
+    code, _, error = run("broker", command, "--host", "node-x")
+    assert (code, error) == (1, "error: --host node-x: no broker has this label host\n")
+    assert brokers.changed == {} and brokers.unregistered == []
 
 
 def test_a_domain_is_maintained_for_a_while_and_resumed(

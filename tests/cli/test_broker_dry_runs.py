@@ -7,7 +7,7 @@ from tests.cli.command_line import Run, run
 from tests.cli.explain_world import DEFAULT, cells
 from tests.cli.test_policy_topic import Previewed
 
-from strandline.cli.commands import broker
+from strandline.cli.commands import broker, broker_removal
 
 __all__ = ["run"]
 
@@ -16,7 +16,8 @@ __all__ = ["run"]
 def world(monkeypatch: pytest.MonkeyPatch) -> Previewed:
     """A cluster in memory that these commands find."""
     made = Previewed(seeds=(1, 2, 3))
-    monkeypatch.setattr(broker, "open_client", made.open_client)
+    for one in (broker, broker_removal):
+        monkeypatch.setattr(one, "open_client", made.open_client)
     return made
 
 
@@ -34,6 +35,22 @@ def test_what_a_decommission_would_move_is_shown_with_what_survives(
     assert (told["changed"], told["replicas"], told["left"]) == (False, 2, 0)
     (topic,) = told["topics"]
     assert (topic["topic"], topic["partitions"]) == ("t", 2)
+
+
+def test_what_a_machine_would_move_is_one_plan_in_which_none_goes_to_its_own_brokers(
+    world: Previewed, run: Run
+) -> None:
+    world.labels[1] = {**world.labels[1], "host": "node-1"}
+    world.labels[2] = {**world.labels[1]}
+    world.policy, world.voters = ("", DEFAULT), [[1, 3, 5], [3, 2, 5], [3, 4, 5]]
+    code, out, err = run("broker", "decommission", "--host", "node-1", "--dry-run")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[0] == "brokers 1,2 would be emptied: 2 replicas would move, 2 copies, 3.0 MB"
+    assert lines[-1] == "nothing changed"
+    told = json.loads(run("broker", "decommission", "--host", "node-1", "--dry-run", "--json")[1])
+    assert (told["host"], told["brokers"]) == ("node-1", [1, 2])
+    assert (told["replicas"], told["left"], told["changed"]) == (2, 0, False)
 
 
 def test_a_voter_is_said_to_wait_until_its_vote_has_moved(world: Previewed, run: Run) -> None:

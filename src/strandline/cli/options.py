@@ -21,6 +21,7 @@ from strandline.config.cores_section import CORES_MAX
 if TYPE_CHECKING:
     from strandline.client.client_config import ClientConfig
     from strandline.client.cluster import Client
+    from strandline.model.ids import BrokerId
 
 BOOTSTRAP_VARIABLE = "STRANDLINE_BOOTSTRAP"
 DEV_DIRECTORY_VARIABLE = "STRANDLINE_DEV_DIR"
@@ -80,6 +81,17 @@ Cores = Annotated[
     ),
 ]
 
+OptionalId = Annotated[
+    int | None, typer.Argument(metavar="[ID]", min=0, help="The broker.", show_default=False)
+]
+Domain = Annotated[
+    str, typer.Option("--domain", metavar="NAME", help="All brokers of an upgrade domain.")
+]
+Host = Annotated[
+    str,
+    typer.Option("--host", metavar="NAME", help="All brokers of a machine, by their label host."),
+]
+
 DEFAULT_TIMEOUT_S = 30.0
 
 
@@ -97,6 +109,38 @@ def open_client(bootstrap: str, timeout_s: float) -> "Client":
         raise OperatorError(f"--bootstrap {error}") from error
     transport = TcpTransport(config.tls, login=config.login)
     return Client(addresses, timeout_ms=int(timeout_s * 1000), transport=transport)
+
+
+def named_brokers(
+    client: "Client", broker: int | None, *, host: str, domain: str | None = None
+) -> "list[BrokerId]":
+    """The one broker, or all of the machine, or all of the upgrade domain; `domain`: None if the
+    command has no such option. Raises OperatorError."""
+    from strandline.client.operations.topology import describe_topology
+    from strandline.model.ids import BrokerId
+    from strandline.placement.topology.universe import domain_of
+
+    if (broker is not None) + bool(domain) + bool(host) != 1:
+        choice = "a broker ID and --host" if domain is None else "a broker ID, --domain and --host"
+        raise OperatorError(f"give one of {choice}")
+    if broker is not None:
+        return [BrokerId(broker)]
+    known = describe_topology(client).brokers
+    if domain:
+        found = [one for one in known if one.labels.upgrade_domain == domain]
+        if not found:
+            raise OperatorError(f"--domain {domain}: no broker has this upgrade domain")
+        return [one.id for one in found]
+    found = [one for one in known if one.labels.host == host]
+    if not found:
+        raise OperatorError(f"--host {host}: no broker has this label host")
+    if len({domain_of(one.labels, "host") for one in found}) > 1:
+        numbers = ",".join(str(one.id) for one in found)
+        raise OperatorError(
+            f"--host {host}: brokers {numbers} have it in several regions, zones or racks: name "
+            "the brokers one by one"
+        )
+    return [one.id for one in found]
 
 
 def client_config(bootstrap: str = "") -> "ClientConfig":

@@ -1,29 +1,34 @@
-"""`strandline broker`: decommission and maintenance of brokers, their progress, and labels.
+"""`strandline broker`: maintenance of brokers, progress of those that leave, and labels.
 
 Source: docs/reference/cli.md; docs/decisions/0011-the-life-of-a-broker.md."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands import broker_dry_run, broker_label, broker_ok_to_stop
+from strandline.cli.commands import (
+    broker_dry_run,
+    broker_label,
+    broker_ok_to_stop,
+    broker_removal,
+)
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
     Bootstrap,
+    Domain,
     DryRun,
+    Host,
+    OptionalId,
     Timeout,
+    named_brokers,
     open_client,
 )
 from strandline.cli.output import counted, ids, print_line, show
 
 if TYPE_CHECKING:
-    from strandline.client.cluster import Client
     from strandline.client.operations.broker_removal import Leaving, Lives
-    from strandline.client.operations.configs import Changes
-    from strandline.model.ids import BrokerId
 
 app = typer.Typer(
     help="Take brokers out of the cluster, for good or for a while; change their labels.",
@@ -31,88 +36,9 @@ app = typer.Typer(
 )
 app.command("label")(broker_label.label)
 app.command("ok-to-stop")(broker_ok_to_stop.ok_to_stop)
-
-Domain = Annotated[
-    str, typer.Option("--domain", metavar="NAME", help="All brokers of an upgrade domain.")
-]
-Host = Annotated[
-    str,
-    typer.Option("--host", metavar="NAME", help="All brokers of a machine, by their label host."),
-]
-OptionalId = Annotated[
-    int | None, typer.Argument(metavar="[ID]", min=0, help="The broker.", show_default=False)
-]
-Id = Annotated[int, typer.Argument(metavar="ID", min=0, help="The broker.")]
-
-
-@app.command()
-def decommission(
-    broker: Id,
-    dry_run: DryRun = False,
-    bootstrap: Bootstrap = "",
-    timeout: Timeout = DEFAULT_TIMEOUT_S,
-    as_json: AsJson = False,
-) -> None:
-    """Move everything off a broker. Refused if the other brokers have no room for it. With
-    --dry-run: show what would move, and what topics survive afterwards."""
-    from strandline.client.operations.broker_removal import vote_of
-    from strandline.config.broker_life import DECOMMISSION
-    from strandline.model.ids import BrokerId
-
-    with open_client(bootstrap, timeout) as client:
-        if dry_run:
-            broker_dry_run.show_decommission(client, broker, as_json=as_json)
-            return
-        _alter(client, {DECOMMISSION: "true"}, [BrokerId(broker)])
-        vote = vote_of(client, BrokerId(broker))
-
-    def people() -> None:
-        print_line(f"broker {broker}: its replicas move away; see `strandline broker status`")
-        if vote:
-            print_line(vote)
-
-    told: dict[str, Json] = {"broker": broker, "decommission": True, "votes": bool(vote)}
-    show(told, as_json=as_json, people=people)
-
-
-@app.command()
-def cancel(
-    broker: Id,
-    bootstrap: Bootstrap = "",
-    timeout: Timeout = DEFAULT_TIMEOUT_S,
-    as_json: AsJson = False,
-) -> None:
-    """Cancel a decommission. Replicas that have moved away move back, and preferred leaders are as
-    before."""
-    from strandline.config.broker_life import DECOMMISSION
-    from strandline.model.ids import BrokerId
-
-    with open_client(bootstrap, timeout) as client:
-        _alter(client, {DECOMMISSION: None}, [BrokerId(broker)])
-    line = f"broker {broker} stays, and what moved away returns; see `strandline cluster balance`"
-    show(
-        {"broker": broker, "decommission": False}, as_json=as_json, people=lambda: print_line(line)
-    )
-
-
-@app.command()
-def unregister(
-    broker: Id,
-    bootstrap: Bootstrap = "",
-    timeout: Timeout = DEFAULT_TIMEOUT_S,
-    as_json: AsJson = False,
-) -> None:
-    """Remove an empty, stopped broker from the cluster."""
-    from strandline.client.operations.broker_removal import unregister_broker
-    from strandline.model.ids import BrokerId
-
-    with open_client(bootstrap, timeout) as client:
-        unregister_broker(client, BrokerId(broker))
-    show(
-        {"broker": broker, "registered": False},
-        as_json=as_json,
-        people=lambda: print_line(f"broker {broker} is removed from the cluster"),
-    )
+app.command("decommission")(broker_removal.decommission)
+app.command("cancel")(broker_removal.cancel)
+app.command("unregister")(broker_removal.unregister)
 
 
 @app.command()
@@ -138,15 +64,16 @@ def maintain(
     a partition could not be written without it. With --dry-run: show what a stop would do."""
     import time
 
+    from strandline.client.operations.configs import alter_broker_configs
     from strandline.config.broker_life import MAINTENANCE, NO_END
 
     until_ms = int(time.time() * 1_000) + minutes * 60_000 if minutes else NO_END
     with open_client(bootstrap, timeout) as client:
-        named = _brokers(client, broker, domain, host)
+        named = named_brokers(client, broker, domain=domain, host=host)
         if dry_run:
             broker_dry_run.show_maintenance(client, named, until_ms, as_json=as_json)
             return
-        _alter(client, {MAINTENANCE: str(until_ms)}, named)
+        alter_broker_configs(client, named, {MAINTENANCE: str(until_ms)})
     line = f"in maintenance: {ids(named)}; see `strandline broker status`"
     told: dict[str, Json] = {"brokers": list(named), "until_ms": until_ms}
     show(told, as_json=as_json, people=lambda: print_line(line))
@@ -163,12 +90,13 @@ def resume(
 ) -> None:
     """End maintenance: the brokers lead their preferred partitions again."""
     from strandline.client.operations.broker_removal import describe_lives
+    from strandline.client.operations.configs import alter_broker_configs
     from strandline.config.broker_life import MAINTENANCE
 
     with open_client(bootstrap, timeout) as client:
         before = {one.broker for one in describe_lives(client).maintained}
-        brokers = _brokers(client, broker, domain, host)
-        _alter(client, {MAINTENANCE: None}, brokers)
+        brokers = named_brokers(client, broker, domain=domain, host=host)
+        alter_broker_configs(client, brokers, {MAINTENANCE: None})
     ended = [one for one in brokers if one in before]
     others = [one for one in brokers if one not in before]
 
@@ -179,41 +107,6 @@ def resume(
             print_line(f"not in maintenance: {ids(others)}")
 
     show({"brokers": list(brokers), "ended": list(ended)}, as_json=as_json, people=people)
-
-
-def _alter(client: "Client", changes: "Changes", brokers: "Sequence[BrokerId]") -> None:
-    """Change all these brokers, or none of them."""
-    from strandline.client.operations.configs import alter_broker_configs
-
-    alter_broker_configs(client, brokers, changes)
-
-
-def _brokers(client: "Client", broker: int | None, domain: str, host: str) -> "list[BrokerId]":
-    """The one broker, or all of the upgrade domain, or all of the machine."""
-    from strandline.base.errors import OperatorError
-    from strandline.client.operations.topology import describe_topology
-    from strandline.model.ids import BrokerId
-    from strandline.placement.topology.universe import domain_of
-
-    if (broker is not None) + bool(domain) + bool(host) != 1:
-        raise OperatorError("give one of a broker ID, --domain and --host")
-    if broker is not None:
-        return [BrokerId(broker)]
-    known = describe_topology(client).brokers
-    if domain:
-        found = [one for one in known if one.labels.upgrade_domain == domain]
-        if not found:
-            raise OperatorError(f"--domain {domain}: no broker has this upgrade domain")
-        return [one.id for one in found]
-    found = [one for one in known if one.labels.host == host]
-    if not found:
-        raise OperatorError(f"--host {host}: no broker has this label host")
-    if len({domain_of(one.labels, "host") for one in found}) > 1:
-        raise OperatorError(
-            f"--host {host}: brokers {ids([one.id for one in found])} have it in several regions, "
-            "zones or racks: name the brokers one by one"
-        )
-    return [one.id for one in found]
 
 
 @app.command()

@@ -16,22 +16,27 @@ if TYPE_CHECKING:
 NOTHING_CHANGED = "nothing changed"
 
 
-def show_decommission(client: "Client", broker: int, *, as_json: bool) -> None:
-    """Print what would move, and what topics survive afterwards; changes nothing."""
+def show_decommission(
+    client: "Client", brokers: "Sequence[BrokerId]", *, host: str, as_json: bool
+) -> None:
+    """Print what would move, and what topics survive afterwards; changes nothing. `host`: the
+    machine, if these are all of its brokers."""
     from strandline.cli.text.leaving import look_at_leaving
-    from strandline.client.operations.broker_removal import vote_of
-    from strandline.model.ids import BrokerId
+    from strandline.client.operations.broker_removal import votes_of
 
-    found = look_at_leaving(client, BrokerId(broker))
-    vote = vote_of(client, found.broker)
+    found = look_at_leaving(client, brokers)
+    votes = votes_of(client, found.brokers)
 
     def people() -> None:
         _tell(found)
-        if vote:
-            print_line(vote)
+        for line in votes.values():
+            print_line(line)
         print_line(NOTHING_CHANGED)
 
-    show({**_describe(found), "votes": bool(vote)}, as_json=as_json, people=people)
+    named: dict[str, Json] = {"broker": brokers[0]}
+    if host:
+        named = {"host": host, "brokers": list(brokers)}
+    show({**named, **_describe(found), "votes": bool(votes)}, as_json=as_json, people=people)
 
 
 def show_maintenance(
@@ -65,7 +70,6 @@ def _describe(found: "Leaving") -> dict[str, Json]:
     from strandline.cli.text.explaining import builtins
 
     return {
-        "broker": found.broker,
         "changed": False,
         "replicas": found.held,
         "left": found.left,
@@ -93,8 +97,10 @@ def _tell(found: "Leaving") -> None:
     from strandline.cli.text.explaining import losses_survived
     from strandline.placement.explain.amounts import format_bytes
 
+    noun = "broker" if len(found.brokers) == 1 else "brokers"
     print_line(
-        f"broker {found.broker} would be emptied: {counted(found.held, 'replica')} would move, "
+        f"{noun} {ids(found.brokers)} would be emptied: "
+        f"{counted(found.held, 'replica')} would move, "
         f"{counted(found.cost.copies, 'copy')}, {format_bytes(found.cost.bytes)}"
     )
     if found.left:

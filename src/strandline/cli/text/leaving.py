@@ -37,9 +37,9 @@ class TopicLeaving:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """`held`: replicas that the broker holds now; `left`: that it would still hold."""
+    """`held`: replicas that the brokers hold now; `left`: that they would still hold."""
 
-    broker: BrokerId
+    brokers: tuple[BrokerId, ...]
     held: int
     left: int
     topics: tuple[TopicLeaving, ...]
@@ -48,22 +48,24 @@ class Leaving:
     is_paused: bool
 
 
-def look_at_leaving(client: Client, broker: BrokerId) -> Leaving:
-    """Raises ApiError if the controller would refuse it."""
+def look_at_leaving(client: Client, brokers: Sequence[BrokerId]) -> Leaving:
+    """What the decommission of these brokers together would do. Raises ApiError if the controller
+    would refuse it."""
     change = {DECOMMISSION: "true"}
-    alter_broker_configs(client, [broker], change, validate_only=True)
+    alter_broker_configs(client, brokers, change, validate_only=True)
     cluster = look(client, None)
     balance = describe_balance(client)
     state = state_of(client, cluster, balance)
-    state.replay(ConfigsChanged("broker", str(broker), {**change}))
-    held = _held(state, broker)
+    for broker in brokers:
+        state.replay(ConfigsChanged("broker", str(broker), {**change}))
+    held = _held(state, brokers)
     settings = replace(Settings.of(state.cluster.cluster_configs), is_enabled=True)
     found = preview(state, condition_of(balance), settings, topic=None)
     copies = _copies(client, cluster, found.steps)
     return Leaving(
-        broker=broker,
+        brokers=tuple(brokers),
         held=held,
-        left=_held(state, broker),
+        left=_held(state, brokers),
         topics=_topics(client, cluster, state, found.steps),
         cost=cost_of(copies, limits_of(client, balance, {one.source for one in copies})),
         preview=found,
@@ -71,8 +73,9 @@ def look_at_leaving(client: Client, broker: BrokerId) -> Leaving:
     )
 
 
-def _held(state: ControllerState, broker: BrokerId) -> int:
-    return sum(broker in one.hosts for one in state.cluster.groups.values())
+def _held(state: ControllerState, brokers: Sequence[BrokerId]) -> int:
+    groups = state.cluster.groups.values()
+    return sum(broker in one.hosts for one in groups for broker in brokers)
 
 
 def _copies(client: Client, cluster: LiveCluster, steps: Sequence[Step]) -> list[Copy]:

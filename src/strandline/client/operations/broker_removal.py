@@ -4,9 +4,10 @@ How:    the balancer reports the work left; Metadata reports leaders.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from strandline.base.errors import OperatorError
 from strandline.client.cluster import Client
 from strandline.client.operations.balance import describe_balance
 from strandline.client.operations.broker_configs import controller_voters
@@ -16,6 +17,9 @@ from strandline.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
+
+_GONE = ("down", "lost")
+"""Conditions of a broker that does not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,39 @@ def describe_lives(client: Client) -> Lives:
     return Lives(_leaving(client, found), _maintained(found, led))
 
 
-def vote_of(client: Client, broker: BrokerId) -> str:
-    """See `why_it_votes`; the brokers that are up name the voters."""
-    return why_it_votes(broker, controller_voters(client, client.metadata().brokers))
+def require_unregistrable(client: Client, host: str, brokers: Collection[BrokerId]) -> None:
+    """Raises OperatorError if one of the brokers of a machine is up, holds replicas, or votes in
+    the controller: then the cluster forgets none of them."""
+    known = {one.broker_id: one for one in describe_balance(client).brokers}
+    rows = [known[one] for one in sorted(brokers) if one in known]
+    what = f"--host {host}:"
+    if holding := [one for one in rows if one.replica_count]:
+        held = sum(one.replica_count for one in holding)
+        raise OperatorError(
+            f"{what} {_brokers(one.broker_id for one in holding)} still "
+            f"{'holds' if len(holding) == 1 else 'hold'} {held} "
+            f"{'replica' if held == 1 else 'replicas'}: `strandline broker decommission --host "
+            f"{host}`, and wait until `strandline broker status` says that each is empty"
+        )
+    if votes := votes_of(client, brokers):
+        raise OperatorError(f"{what} {next(iter(votes.values()))}")
+    if up := [one.broker_id for one in rows if one.condition not in _GONE]:
+        raise OperatorError(
+            f"{what} {_brokers(up)} {'is' if len(up) == 1 else 'are'} up: stop the machine's "
+            "supervisor first"
+        )
+
+
+def votes_of(client: Client, brokers: Collection[BrokerId]) -> dict[BrokerId, str]:
+    """{broker: see `why_it_votes`} of those with a vote; the brokers that are up name the
+    voters."""
+    voters = controller_voters(client, client.metadata().brokers)
+    return {one: why_it_votes(one, voters) for one in sorted(brokers) if one in voters}
+
+
+def _brokers(numbers: Iterable[int]) -> str:
+    found = [str(one) for one in numbers]
+    return f"{'broker' if len(found) == 1 else 'brokers'} {','.join(found)}"
 
 
 def why_it_votes(broker: BrokerId, voters: Collection[BrokerId]) -> str:
