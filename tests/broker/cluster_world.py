@@ -90,6 +90,8 @@ class ClusterWorld:
         """{path: the bucket of another cluster}"""
         self.cluster_ids: dict[int, str] = {}
         self.failures: dict[int, str] = {}
+        self.restarted: set[int] = set()
+        """Brokers that join only if the cluster still knows them."""
         ids = tuple(brokers)
         self.directory_ids = {one: f"directory-{one}" for one in ids}
         self.starts: dict[int, asyncio.Task[None]] = {}
@@ -145,6 +147,7 @@ class ClusterWorld:
             on_joined=lambda cluster_id: self.cluster_ids.__setitem__(broker, cluster_id),
             on_failed=lambda reason: self.failures.__setitem__(broker, reason),
             buckets=self._stores(seams),
+            must_be_known=broker in self.restarted,
         )
         self.starts[broker] = asyncio.get_running_loop().create_task(made.start())
         return made

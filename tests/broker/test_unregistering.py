@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
 
+from strandline.base.errors import UnregisteredError
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -86,11 +87,34 @@ def test_one_that_was_only_cut_off_ends_when_it_is_back(cluster: ClusterWorld) -
         cluster.fabric.heal(FOUR, BrokerId(one))
         cluster.fabric.heal(BrokerId(one), FOUR)
     cluster.until(lambda: 4 in cluster.failures)
+    assert cluster.broker(4).is_unregistered
     assert cluster.failures[4] == "broker 4 was unregistered: start it again to join anew"
     cluster.hosts[4].kill()
     cluster.hosts[4].start()
     cluster.until_started(4)
     cluster.until(lambda: all(is_known(cluster, one) for one in VOTERS))
+
+
+def test_a_start_that_no_person_wanted_does_not_join_anew(cluster: ClusterWorld) -> None:
+    cluster.hosts[4].kill()
+    cluster.advance(5_000)
+    cluster.restarted.add(4)
+    cluster.hosts[4].start()
+    cluster.until_started(4)
+    cluster.hosts[4].kill()
+    cluster.advance(5_000)
+    assert unregister(cluster, 4) == (0, None)
+    cluster.hosts[4].start()
+    cluster.until(cluster.starts[4].done)
+    reason = str(cluster.starts[4].exception())
+    assert isinstance(cluster.starts[4].exception(), UnregisteredError)
+    assert reason == "broker 4 was unregistered: start it again to join anew"
+    cluster.hosts[4].kill()
+    cluster.advance(5_000)
+    assert not any(is_known(cluster, one) for one in VOTERS)
+    cluster.restarted.clear()
+    cluster.hosts[4].start()
+    cluster.until_started(4)
 
 
 def test_one_that_nobody_unregistered_goes_on_without_a_controller(cluster: ClusterWorld) -> None:

@@ -60,6 +60,7 @@ class HandProcess:
     pid = 4711
     is_linked = True
     has_answered = True
+    is_unregistered = False
 
     def __init__(self, broker: HandBroker | None) -> None:
         self.broker = broker

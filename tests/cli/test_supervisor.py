@@ -37,6 +37,7 @@ class HandProcess:
     told: list[str] = field(default_factory=list)
     is_linked: bool = True
     has_answered: bool = True
+    is_unregistered: bool = False
     ended: "asyncio.Future[str]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -144,6 +145,41 @@ def test_what_dies_is_started_again_after_its_pause_and_the_other_runs_on(
         "broker 8 ended with exit code 1: error: no disk; it ran for 0.0 s, and starts again in "
         "1.0 s",
     ]
+
+
+def test_a_broker_that_was_unregistered_is_not_started_again_and_the_other_runs_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def course(world: World) -> None:
+        one = world.supervisor.processes[1]
+        world.started[1][0].is_unregistered = True
+        world.started[1][0].die("ended with exit code 1: broker 8 was unregistered")
+        await world.settle()
+        assert (one.state, one.process) == (ProcessState.UNREGISTERED, None)
+        await world.advance(PAUSE_MS_MAX)
+        assert world.counts() == [1, 1]
+        world.started[0][0].die("was killed by SIGKILL")
+        await world.settle()
+        await world.advance(PAUSE_MS_MIN)
+        assert world.counts() == [2, 1]
+
+    with caplog.at_level(logging.ERROR):
+        run(course)
+    assert [one.message for one in caplog.records] == [
+        "broker 8 ended with exit code 1: broker 8 was unregistered; this supervisor does not "
+        "start it again: end the supervisor, or start it anew if the broker shall join as a new one"
+    ]
+
+
+def test_a_process_is_told_whether_its_broker_was_started_before() -> None:
+    async def course(world: World) -> None:
+        world.started[1][0].die("was killed by SIGKILL")
+        await world.settle()
+        await world.advance(PAUSE_MS_MIN)
+        assert [one.order.is_restart for one in world.started[1]] == [False, True]
+        assert world.started[1][1].order.index == 1
+
+    run(course)
 
 
 def test_a_process_that_cannot_be_made_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:

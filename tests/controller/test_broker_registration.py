@@ -3,6 +3,7 @@ for good is taken off.
 
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
+import msgspec
 import pytest
 from tests.controller.controller_world import World, changes, registration
 
@@ -158,6 +159,20 @@ def test_a_replica_that_is_on_its_way_to_a_broker_keeps_it() -> None:
     world.run(AlterReassignments((wanted,)))
     world.alive -= {BrokerId(3), BrokerId(4)}
     assert take_off(world, 3)[0] == take_off(world, 4)[0] == 44
+
+
+def test_a_start_that_no_person_wanted_joins_only_if_the_broker_is_known() -> None:
+    world = World()
+    known = msgspec.structs.replace(
+        registration(5, incarnation="second", directory="directory-5"), must_be_known=True
+    )
+    assert isinstance(world.run(known), BrokerAdmitted)
+    world.alive.discard(BrokerId(5))
+    assert take_off(world, 5) == (0, "")
+    answer = world.run(known)
+    assert isinstance(answer, Refused) and answer.error_code == 102
+    assert answer.message == "broker 5 was unregistered: start it again to join anew"
+    assert BrokerId(5) not in world.state.cluster.brokers
 
 
 @pytest.mark.parametrize("directory", ["directory-5", "another"])

@@ -126,6 +126,42 @@ def test_the_machine_of_the_controllers_leader_leaves_for_good_while_topics_are_
     assert again.returncode == 1 and "no broker has this label host" in again.stderr
 
 
+def test_brokers_that_were_unregistered_are_not_started_again_as_new_ones(
+    three: list[Machine],
+) -> None:
+    """One was cut off, the other one was dead and waited for its start."""
+    *others, victim = three
+    cluster = cluster_of(others)
+    type_in(cluster, lines_for(victim, "leave"))
+    wait_until(lambda: are_empty(cluster.bootstrap, victim), what="empty", timeout_s=EMPTY_S)
+    silent, dead = victim.pids()
+    assert victim.process is not None
+    os.kill(victim.process.pid, signal.SIGSTOP)
+    try:
+        os.kill(silent, signal.SIGSTOP)
+        try:
+            os.kill(dead, signal.SIGKILL)
+            forget(cluster, victim)
+        finally:
+            os.kill(silent, signal.SIGCONT)
+    finally:
+        os.kill(victim.process.pid, signal.SIGCONT)
+    health = "0 of 2 brokers serve\nbroker 300 is unregistered\nbroker 301 is unregistered\n"
+    wait_until(lambda: victim.ask("/healthz") == (200, health), what="both end", timeout_s=DOWN_S)
+    told = victim.processes()
+    assert (told[300]["starts"], told[301]["starts"]) == (1, 2)
+    assert {one["next_start_ms"] for one in told.values()} == {None}
+    assert victim.log.count("this supervisor does not start it again") == 2
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    stay = {broker for one in others for broker in one.ids}
+    assert registered(admin) == stay
+    # A person may have them join anew.
+    assert victim.stop() == 0
+    victim.start()
+    victim.wait_ready()
+    assert registered(admin) == {*stay, 300, 301} and leaving(cluster.bootstrap) == {}
+
+
 def test_two_machines_of_one_name_are_not_taken_for_one_where_their_racks_differ(
     tmp_path: Path,
 ) -> None:

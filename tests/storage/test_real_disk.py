@@ -359,13 +359,15 @@ def test_a_directory_belongs_to_its_first_broker_and_cluster(tmp_path: Path) -> 
     path = tmp_path / "data"
     first = acquire(path)
     assert first.identity.cluster_id == ""
+    assert not first.identity.has_joined
     first.set_cluster_id("abc")
     first.set_cluster_id("abc")
+    assert first.identity.has_joined
     with pytest.raises(OperatorError, match="belongs to cluster abc, not xyz"):
         first.set_cluster_id("xyz")
     first.release()
     again = acquire(path, cluster="abc")
-    assert again.identity == first.identity
+    assert again.identity == first.identity and again.identity.has_joined
     again.release()
     with pytest.raises(OperatorError, match="belongs to broker 1, not 2"):
         acquire(path, broker=2)

@@ -5,6 +5,7 @@
     |  |- OperatorError            a command or a configuration is wrong: one line says what to do
     |  |  |- MissingRightError     no rule allows what a command wants to do
     |  |  |- NotServingError       the brokers run but did not serve in time
+    |  |  |- UnregisteredError     the cluster has forgotten this broker
     |  |  `- LoginError            a broker does not accept the login of a command
     |  |     `- TokenError         a token for a login could not be had
     |  |- ProtocolError            the peer broke the protocol: close its connection
@@ -83,6 +84,10 @@ class OperatorError(StrandlineError):
     def __init__(self, message: str, details: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.details = tuple(details)
+
+
+class UnregisteredError(OperatorError):
+    """This broker was unregistered: only a person may have it join anew."""
 
 
 class ProtocolError(StrandlineError):

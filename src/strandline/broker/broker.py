@@ -19,7 +19,7 @@ from uuid import UUID
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
-from strandline.base.errors import ApiError, OperatorError
+from strandline.base.errors import ApiError, OperatorError, UnregisteredError
 from strandline.broker.composition import cluster_exports_of, remote_log_of, services_of
 from strandline.broker.coordinators.quorum_status import answer_quorum_questions
 from strandline.broker.groups.arbitration import Arbitrating
@@ -53,7 +53,7 @@ from strandline.controller.records import BrokerRegistered, Record, ReplicasDecl
 from strandline.model.cluster import Broker as RegisteredBroker
 from strandline.model.cluster import Labels, StoredLabels
 from strandline.model.ids import CONTROLLER_GROUP
-from strandline.protocol.errors import is_retriable
+from strandline.protocol.errors import Error, is_retriable
 from strandline.replication.host.replication import Replication
 from strandline.replication.replica.replica import Replica
 from strandline.security.tls import ServerTls
@@ -76,8 +76,9 @@ class _Loop(Protocol):
 
 class Broker:
     """See the module. `directory_id` and `cluster_id` are the data directory's; the latter is
-    empty until the broker has joined a cluster, and then given to `on_joined`. `on_failed` is
-    called with the reason when the broker cannot continue. `labels`: where it runs, by its
+    empty until the broker has joined a cluster, and then given to `on_joined`. `must_be_known`:
+    join only if the cluster still knows this broker. `on_failed` is called with the reason when the
+    broker cannot continue. `labels`: where it runs, by its
     configuration; `kept_labels` and `on_labelled`: see `OwnLabels`. `buckets`: the object stores;
     those of its configuration, if none are given."""
 
@@ -96,6 +97,7 @@ class Broker:
         cluster_id: str = "",
         on_joined: Callable[[str], None] | None = None,
         on_failed: Callable[[str], None] | None = None,
+        must_be_known: bool = False,
         buckets: Buckets | None = None,
     ) -> None:
         self.config = config
@@ -119,6 +121,9 @@ class Broker:
         self._incarnation = f"{rng.getrandbits(128):032x}"
         self._on_joined = on_joined
         self._on_failed = on_failed
+        self._must_be_known = must_be_known
+        self.is_unregistered = False
+        """Whether it ended because the cluster has forgotten it."""
         self._hosting = Hosting(
             config=config,
             clock=clock,
@@ -337,6 +342,7 @@ class Broker:
             labels=self._labels.present(),
             configured=self._labels.configured,
             cluster_id=self._cluster_id or config.cluster.id,
+            must_be_known=self._must_be_known,
         )
         silence_count = 0
         while True:
@@ -361,6 +367,8 @@ class Broker:
                 )
                 await asyncio.sleep(REMINDER_MS / 1000)
                 continue
+            if isinstance(answer, Refused) and answer.error_code == Error.BROKER_ID_NOT_REGISTERED:
+                raise UnregisteredError(reason)
             raise OperatorError(f"the cluster refuses broker {config.broker_id}: {reason}")
         if self._on_joined is not None:
             self._on_joined(answer.cluster_id)
@@ -368,6 +376,7 @@ class Broker:
     async def _watch(self) -> None:
         """Fail once this broker is unregistered: it must not look as if it served."""
         await wait_unregistered(self.replication, self.config, self.controller)
+        self.is_unregistered = True
         if self._on_failed is not None:
             self._on_failed(
                 f"broker {self.config.broker_id} was unregistered: start it again to join anew"
@@ -461,7 +470,9 @@ class Broker:
         known = self.controller.cluster.brokers.get(own)
         is_this = known is not None and known.incarnation == self._incarnation
         if self._was_registered and not is_this and self._on_failed is not None:
-            self._on_failed(f"another start of broker {own} was registered, or it was removed")
+            self.is_unregistered = known is None
+            what = "it was unregistered" if known is None else "another start was registered"
+            self._on_failed(f"broker {own} ends: {what} meanwhile")
         self._was_registered = is_this
         groups = self.controller.cluster.groups.values()
         losses = (loss for group in groups if group.losses for loss in group.group_losses)

@@ -44,7 +44,7 @@ class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
     `configured`: the labels of its configuration; `labels`: these and those of its data directory.
     None: the broker does not distinguish them. `endpoints`: its listeners, empty for one without
-    a name."""
+    a name. `must_be_known`: refuse it if the cluster has forgotten the broker."""
 
     broker: BrokerId
     incarnation: str
@@ -55,6 +55,7 @@ class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     configured: Labels | None = None
     cluster_id: str = ""
     endpoints: tuple[Endpoint, ...] = ()
+    must_be_known: bool = False
 
 
 class UnregisterBroker(msgspec.Struct, frozen=True, tag=True):

@@ -1,7 +1,8 @@
 """Which broker a data directory belongs to, and the lock that keeps other processes out.
 
 Why:    a broker that starts on another broker's data, or twice on its own, destroys the data.
-How:    identity.json, written once:  {"cluster_id": ..., "broker_id": ..., "directory_id": ...}
+How:    identity.json, written first: {"cluster_id": ..., "broker_id": ..., "directory_id": ...,
+                                              "has_joined": ...}
         The process holds `lock` with flock; the kernel releases it when the process ends.
 Owns:   the two files. Not used in simulation: a simulated broker has its disk to itself.
 Source: design section 4."""
@@ -42,11 +43,13 @@ def open_lock(directory: str, name: str) -> int:
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The broker that owns a directory. `cluster_id` is empty until it has joined a cluster."""
+    """The broker that owns a directory. `cluster_id`: of the configuration, or of the cluster that
+    it has joined; empty before. `has_joined`: whether a cluster has registered it."""
 
     broker_id: BrokerId
     cluster_id: str
     directory_id: str
+    has_joined: bool = False
 
 
 class DataDirectory:
@@ -79,10 +82,12 @@ class DataDirectory:
     def set_cluster_id(self, cluster_id: str) -> None:
         """Store the joined cluster's id. Raises OperatorError if another one is stored."""
         identity = self.identity
-        if identity.cluster_id == cluster_id:
+        if identity.has_joined and identity.cluster_id == cluster_id:
             return
         _check_cluster(self.path, identity, cluster_id)
-        self.identity = Identity(identity.broker_id, cluster_id, identity.directory_id)
+        self.identity = Identity(
+            identity.broker_id, cluster_id, identity.directory_id, has_joined=True
+        )
         _write(self.path, self.identity)
 
     def release(self) -> None:

@@ -51,6 +51,8 @@ class RunningProcess(Protocol):
     def is_linked(self) -> bool: ...
     @property
     def has_answered(self) -> bool: ...
+    @property
+    def is_unregistered(self) -> bool: ...
     async def wait(self) -> str: ...
     async def ask(self, question: Question, *, timeout_s: float = ...) -> Told: ...
     def end(self) -> None: ...
@@ -77,6 +79,8 @@ class BrokerProcess:
             theirs.close()
         self.has_answered = False
         """Whether its loop has run: until then it starts."""
+        self.is_unregistered = False
+        """Whether it said as it ended that the cluster has forgotten its broker."""
         self._loop = asyncio.get_running_loop()
         self._asked: dict[int, asyncio.Future[Told]] = {}
         self._last_number = ENDED
@@ -153,6 +157,7 @@ class BrokerProcess:
             while (told := await read_message(reader, Told)) is not None:
                 if told.number == ENDED:
                     self._reason = told.body.decode(errors="replace")[:REASON_CHARACTERS_MAX]
+                    self.is_unregistered = told.is_unregistered
                     continue
                 self.has_answered = True
                 if told.number in self._asked and not self._asked[told.number].done():

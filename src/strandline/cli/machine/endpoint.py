@@ -41,7 +41,8 @@ _log = logging.getLogger("strandline.machine")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a broker's process does now. `word`: serves, starts, does not answer, has ended."""
+    """What a broker's process does now. `word`: serves, starts, does not answer, has ended, is
+    unregistered."""
 
     one: Supervised
     word: str
@@ -53,6 +54,7 @@ class Condition:
 
 
 SERVES, STARTS, SILENT, DOWN = "serves", "starts", "does not answer", "has ended"
+FORGOTTEN = "is unregistered"
 
 
 class MachineEndpoint:
@@ -150,7 +152,8 @@ class MachineEndpoint:
     async def _condition(self, one: Supervised) -> Condition:
         process = one.process
         if process is None:
-            return Condition(one, DOWN)
+            is_forgotten = one.state is ProcessState.UNREGISTERED
+            return Condition(one, FORGOTTEN if is_forgotten else DOWN)
         try:
             told = await process.ask(Ready())
         except NoAnswerError:

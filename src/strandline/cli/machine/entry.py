@@ -16,6 +16,7 @@ from pathlib import Path
 
 from strandline.admin.endpoint import MetricsEndpoint
 from strandline.admin.http_server import Asker
+from strandline.base.errors import UnregisteredError
 from strandline.cli.machine.directory import with_disk_sharers
 from strandline.cli.machine.wire import (
     ENDED,
@@ -45,7 +46,10 @@ from strandline.placement.topology.labels import MergedLabels
 class SupervisorLink:
     """See the module."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, *, is_restart: bool = False) -> None:
+        self.is_restart = is_restart
+        self.is_unregistered = False
+        """Whether the broker ends because the cluster has forgotten it."""
         self._sock = sock
         self._listening: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
@@ -66,7 +70,8 @@ class SupervisorLink:
         """Why the broker ends; called when its loop has ended."""
         with suppress(OSError):
             self._sock.setblocking(True)
-            self._sock.sendall(encode(Told(number=ENDED, body=reason.encode())))
+            told = Told(number=ENDED, body=reason.encode(), is_unregistered=self.is_unregistered)
+            self._sock.sendall(encode(told))
 
     async def _listen(self, endpoint: MetricsEndpoint, end: Callable[[], None]) -> None:
         # A copy: the loop closes its own, and the last words come after that.
@@ -111,7 +116,7 @@ async def answer(endpoint: MetricsEndpoint, number: int, question: Question) -> 
 
 def run_ordered(order: Order, sock: socket.socket) -> int:
     """Be the broker of an order until it ends; returns the exit code."""
-    link = SupervisorLink(sock)
+    link = SupervisorLink(sock, is_restart=order.is_restart)
 
     def fail(reason: str) -> None:
         print_error(reason)
@@ -126,7 +131,11 @@ def run_ordered(order: Order, sock: socket.socket) -> int:
         configure_logging(config)
         if order.cpu is not None:
             os.sched_setaffinity(0, {order.cpu})
-        run_in_loop(config, MergedLabels(Labels.of(order.labels), order.origin), link)
+        try:
+            run_in_loop(config, MergedLabels(Labels.of(order.labels), order.origin), link)
+        except UnregisteredError:
+            link.is_unregistered = True
+            raise
     return result.code
 
 

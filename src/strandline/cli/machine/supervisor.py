@@ -3,7 +3,10 @@
 How:    each broker by itself:
 
             RUNNING --it ends--> PAUSED --after a pause that grows--> RUNNING
+            RUNNING --it ends, for it was unregistered--> UNREGISTERED
             any --end--> ENDED, once its process is gone
+        A broker that was unregistered would join anew, as a new broker, if it were started again:
+        only a person may want that. The other brokers run on.
         All end at the same time, each in order: it hands over what it leads. A process that still
         runs after `STOP_MS` is killed.
 Owns:   the state of each broker's process.
@@ -14,6 +17,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from strandline.base.clock import Clock
 from strandline.cli.machine.broker_process import BrokerProcess, RunningProcess, Spawn
@@ -30,6 +35,7 @@ class ProcessState(Enum):
 
     RUNNING = "running"
     PAUSED = "paused"
+    UNREGISTERED = "unregistered"
     ENDED = "ended"
 
 
@@ -100,6 +106,13 @@ class Supervisor:
             if self._is_ending.is_set():
                 _log.info("broker %d %s", one.broker, one.last_end)
                 break
+            if one.state is ProcessState.UNREGISTERED:
+                text = (
+                    "broker %d %s; this supervisor does not start it again: end the supervisor, or "
+                    "start it anew if the broker shall join as a new one"
+                )
+                _log.error(text, one.broker, one.last_end)
+                return
             ran_ms = self._clock.monotonic_ms() - began_ms
             pause_ms = one.pause.after(ran_ms)
             one.state = ProcessState.PAUSED
@@ -111,8 +124,9 @@ class Supervisor:
 
     async def _run(self, one: Supervised) -> str:
         """Run a process to its end; returns how it ended."""
+        order = msgspec.structs.replace(one.order, is_restart=one.starts > 0)
         try:
-            process = one.process = self._spawn(one.order)
+            process = one.process = self._spawn(order)
         except OSError as error:
             return f"could not start: {error.strerror}"
         one.state = ProcessState.RUNNING
@@ -122,6 +136,8 @@ class Supervisor:
             return await process.wait()
         finally:
             one.process = None
+            if process.is_unregistered:
+                one.state = ProcessState.UNREGISTERED
 
     async def _wait(self, duration_ms: int) -> None:
         """Returns after this time, or when all are to end."""

@@ -31,7 +31,8 @@ T = TypeVar("T")
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What a process needs to be broker `index` of `cores`. `text`: of the configuration `file`;
-    `labels`, with their `origin`: see `MergedLabels`; `cpu`: to run on, None for any."""
+    `labels`, with their `origin`: see `MergedLabels`; `cpu`: to run on, None for any;
+    `is_restart`: the supervisor has started this broker before."""
 
     text: str
     file: str
@@ -40,6 +41,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     origin: dict[str, str]
     cpu: int | None = None
+    is_restart: bool = False
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -70,7 +72,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to the question of this number. `status`, `headers`, `body`: for a client that is
-    not allowed."""
+    not allowed; `is_unregistered`: with the last words."""
 
     number: int
     is_ready: bool = False
@@ -78,6 +80,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()
+    is_unregistered: bool = False
 
 
 def encode(message: msgspec.Struct) -> bytes:

@@ -15,14 +15,14 @@ import logging
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
 from strandline.admin.endpoint import MetricsEndpoint
-from strandline.base.errors import OperatorError
+from strandline.base.errors import OperatorError, UnregisteredError
 from strandline.broker.broker import Broker
 from strandline.broker.operations.certificate_watch import CertificateWatch
 from strandline.broker.server.digest_thread import DigestThread
@@ -65,7 +65,10 @@ _log = logging.getLogger("strandline.cli")
 
 
 class Supervision(Protocol):
-    """The supervisor of this process."""
+    """The supervisor of this process. `is_restart`: it started this broker before."""
+
+    @property
+    def is_restart(self) -> bool: ...
 
     def start(self, endpoint: MetricsEndpoint, end: Callable[[], None]) -> None:
         """Answer it for the broker; `end` ends the broker in order."""
@@ -76,6 +79,8 @@ class Supervision(Protocol):
 
 class _Unsupervised:
     """A broker that runs by itself."""
+
+    is_restart = False
 
     def start(self, endpoint: MetricsEndpoint, end: Callable[[], None]) -> None:
         pass
@@ -99,7 +104,8 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
 def run_in_loop(
     config: BrokerConfig, found: MergedLabels, supervision: Supervision | None = None
 ) -> None:
-    """Run a broker with these labels in an event loop of its own. Raises OperatorError, OSError."""
+    """Run a broker with these labels in an event loop of its own. Raises OperatorError, OSError;
+    UnregisteredError if it ends because the cluster has forgotten it."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run_broker(config, found, supervision or _Unsupervised()))
 
@@ -144,6 +150,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels, supervision: Sup
             replication=replication,
             labels=found.labels,
             on_failed=end_failed,
+            must_be_known=supervision.is_restart and directory.identity.has_joined,
             **_kept_in(directory),
         )
         _connect(broker, network, webhook, certificates)
@@ -157,8 +164,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels, supervision: Sup
             settle_memory()
             metrics.set_ready(is_ready=True)
         await ended.wait()
-        if failures:
-            raise OperatorError(failures[0])
+        _raise_first(failures, is_unregistered=broker.is_unregistered)
         _log.info("ending")
         metrics.set_ready(is_ready=False)
         await broker.leave()
@@ -174,6 +180,12 @@ async def run_broker(config: BrokerConfig, found: MergedLabels, supervision: Sup
         _close_all(claimed)
         disk.close()
         directory.release()
+
+
+def _raise_first(failures: Sequence[str], *, is_unregistered: bool) -> None:
+    """Raise the first failure of a broker, if it has failed."""
+    if failures:
+        raise (UnregisteredError if is_unregistered else OperatorError)(failures[0])
 
 
 def _connect(

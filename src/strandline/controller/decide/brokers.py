@@ -4,8 +4,9 @@ Why:    two processes that run as the same broker would vote twice.
 How:    Every start of a broker's process is one registration. A broker that lost its disk returns
         under its id with a new data directory; so would a second broker of the same id, but then
         the first one is alive. An operator can unregister a broker that is silent, holds no
-        replica, and has no vote in the controller. Labels changed at run time stay, unless the
-        configuration has another value than at the start before.
+        replica, and has no vote in the controller. A process that a supervisor started again by
+        itself joins only if the cluster still knows its broker. Labels changed at run time stay,
+        unless the configuration has another value than at the start before.
 Source: Kafka's BrokerRegistration and UnregisterBroker (KIP-631, KIP-858);
         `ControllerState.has_lost`; decisions 0011 and 0015."""
 
@@ -35,6 +36,11 @@ def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
             Error.INCONSISTENT_CLUSTER_ID,
             f"broker {command.broker} belongs to cluster {command.cluster_id}, "
             f"this is cluster {cluster_id}",
+        )
+    if command.must_be_known and command.broker not in facts.state.cluster.brokers:
+        raise refuse(
+            Error.BROKER_ID_NOT_REGISTERED,
+            f"broker {command.broker} was unregistered: start it again to join anew",
         )
     _check_directory(facts, command)
     registered = BrokerRegistered(
