@@ -8,6 +8,8 @@ Map:    run.py        the command: the acts in order (read this first), and the 
         world         network.py (a namespace for each host), relay.py (the wide area between
                       them), brokers.py (their processes), small_disk.py (a disk that can be full),
                       processes.py (how processes begin and end), faults.py (the plan, carried out)
+        machines      machines.py (supervisors of several brokers), machine_targets.py (whom each
+                      kind of fault can strike there)
         access        access/ (what a secure run adds: TLS, logins, rules, and their faults)
         workload      clients/ (the client programs), workload.py (which of them run where),
                       records.py (the records), ledger.py (what each client saw)

@@ -21,7 +21,7 @@ from chaos.network import Network
 STRANDLINE = str(Path(sys.executable).with_name("strandline"))
 END_TIMEOUT_S = 30
 RESTART_INTERVAL_S = 1.0
-_LEADS = r'"(?P<partition>[^\s"]+-\d+): leads epoch (?P<epoch>\d+)"'
+LEADS = r'"(?P<partition>[^\s"]+-\d+): leads epoch (?P<epoch>\d+)"'
 
 
 class Led(NamedTuple):
@@ -43,14 +43,12 @@ class Brokers:
         self._work = work
         self._network = network
         self._running: dict[int, processes.Process] = {}
+        """{broker: its process}"""
         self._ended_at: dict[int, float] = {}
         """When a broker ended by itself because its disk was full."""
         for host in BROKERS:
             self.directory(host.broker).mkdir(exist_ok=True)
-            preallocates = host.broker != frugal
-            text = render_config(
-                host, self.data(host.broker), preallocates=preallocates, secure=secure
-            )
+            text = self._render(host, preallocates=host.broker != frugal, secure=secure)
             self._config(host.broker).write_text(text)
 
     def directory(self, number: int) -> Path:
@@ -61,6 +59,10 @@ class Brokers:
         """Its data directory."""
         return self.directory(number) / "data"
 
+    def data_directories(self) -> dict[int, Path]:
+        """{broker: its data directory}"""
+        return {host.broker: self.data(host.broker) for host in BROKERS}
+
     def start(self, numbers: Collection[int]) -> None:
         """Start brokers that do not run."""
         for number in numbers:
@@ -68,7 +70,7 @@ class Brokers:
             self._running[number] = processes.start(
                 [
                     *self._network.command(host),
-                    *(STRANDLINE, "serve", "--config", str(self._config(number))),
+                    *(STRANDLINE, "serve", *self._options, "--config", str(self._config(number))),
                 ],
                 log=self.log(number),
             )
@@ -85,7 +87,7 @@ class Brokers:
         """Who said of itself that it leads what, and in which epoch, since it was first started."""
         return [
             Led(number, found["partition"], int(found["epoch"]))
-            for number, found in self._in_logs(_LEADS)
+            for number, found in self._in_logs(LEADS)
         ]
 
     def _in_logs(self, pattern: str) -> Iterator[tuple[int, re.Match[str]]]:
@@ -153,11 +155,22 @@ class Brokers:
                 )
         self.end()
 
+    def check_ends(self, *, small_disk: int) -> None:
+        """Complain of ends that only logs tell of, once all have ended."""
+
     def end(self) -> None:
         """None is left."""
         processes.kill(self._running.values())
         self._running.clear()
         self._ended_at.clear()
+
+    @property
+    def _options(self) -> tuple[str, ...]:
+        """More options of `strandline serve`."""
+        return ()
+
+    def _render(self, host: Host, *, preallocates: bool, secure: SecureFiles | None) -> str:
+        return render_config(host, self.data(host.broker), preallocates=preallocates, secure=secure)
 
     def _config(self, number: int) -> Path:
         return self.directory(number) / "broker.toml"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chaos.brokers import Brokers
+from chaos.machines import Machines
 from chaos.network import Network
 from chaos.plan import Fault, Plan
 from chaos.small_disk import SmallDisk
@@ -57,12 +58,22 @@ class FaultRunner:
         """Brokers that ended by themselves."""
         self._world.brokers.watch(small_disk=self._plan.small_disk)
 
+    @property
+    def _machines(self) -> Machines:
+        assert isinstance(self._world.brokers, Machines), "these faults are of machines"
+        return self._world.brokers
+
     def _begin(self, fault: Fault) -> None:
         self._say(str(fault))
         self._active.append(fault)
         match fault.kind:
             case Kind.KILL:
                 self._world.brokers.kill(fault.target.processes)
+            case Kind.KILL_BROKER:
+                self._machines.kill_brokers(fault.target.brokers)
+            case Kind.POWER_OFF:
+                self._world.network.set_faults(self._active)
+                self._machines.power_off(fault.target.processes)
             case Kind.PAUSE:
                 self._world.brokers.pause(fault.target.processes)
             case Kind.FULL_DISK:
@@ -74,6 +85,11 @@ class FaultRunner:
         self._active.remove(fault)
         match fault.kind:
             case Kind.KILL:
+                self._world.brokers.start(fault.target.processes)
+            case Kind.KILL_BROKER:
+                pass  # Its supervisor has started it again.
+            case Kind.POWER_OFF:
+                self._world.network.set_faults(self._active)
                 self._world.brokers.start(fault.target.processes)
             case Kind.PAUSE:
                 self._world.brokers.resume(fault.target.processes)

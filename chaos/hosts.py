@@ -3,12 +3,16 @@
 Why:    a region that is cut off takes its clients with it: they go on asking a leader without a
         quorum, which must not answer them.
 How:    the addresses are from the range for tests of networks (RFC 2544); no host has a route to
-        any other network."""
+        any other network. With `--cores N` each of these hosts is a machine with N brokers:
+
+            machine 3, without --cores    broker 3         ports 23092, 23192
+            machine 3, with --cores 2     broker 30, 31    ports 23092 and 23093, 23192 and 23193"""
 
 from dataclasses import dataclass
 
 KAFKA_PORT, RPC_PORT = 23_092, 23_192
 PREFIX_BITS = 15
+IDS_PER_MACHINE = 10
 
 
 class ChaosError(Exception):
@@ -17,7 +21,8 @@ class ChaosError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One machine, as far as the network goes. `broker`: its id, 0 on a host of clients."""
+    """One machine, as far as the network goes. `broker`: its id, or the machine's number with
+    `--cores`; 0 on a host of clients."""
 
     name: str
     region: str
@@ -89,4 +94,20 @@ def hosts_in(region: str) -> tuple[Host, ...]:
 
 def broker_host(number: int) -> Host:
     """Where a broker lives."""
-    return next(host for host in BROKERS if host.broker == number)
+    return next(host for host in BROKERS if host.broker == machine_of(number))
+
+
+def machine_of(broker: int) -> int:
+    """The number of a broker's machine; the broker's own without `--cores`."""
+    return broker // IDS_PER_MACHINE or broker
+
+
+def brokers_of(machine: int, cores: int) -> tuple[int, ...]:
+    """The brokers of a machine; `cores`: 0 without `--cores`."""
+    first = machine * IDS_PER_MACHINE
+    return tuple(range(first, first + cores)) if cores else (machine,)
+
+
+def all_brokers(cores: int) -> tuple[int, ...]:
+    """The brokers of all machines."""
+    return tuple(one for machine in BROKER_IDS for one in brokers_of(machine, cores))

@@ -132,7 +132,7 @@ def link_state(
     for fault in active:
         if (one.name, other.name) not in fault.target.links:
             continue
-        if fault.kind is Kind.CUT:
+        if fault.kind in (Kind.CUT, Kind.POWER_OFF):
             is_cut = True
         elif fault.kind is Kind.DELAY:
             delay_ms += fault.target.amount

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaos.hosts import BROKER_IDS
-from chaos.targets import KINDS, Kind, Target
+from chaos.machine_targets import kinds_of_machines
+from chaos.targets import KINDS, Kind, KindRow, Target
 
 CALM_MS = 5_000
 PAUSE_MS = (500, 7_000)
@@ -48,15 +49,18 @@ class Plan:
     """Whether that broker sets space aside ahead of its logs' ends; if not, it is the write itself
     that meets the full disk, and soon."""
     faults: tuple[Fault, ...]
+    cores: int = 0
+    """Brokers of each machine; 0 for five brokers without a supervisor."""
 
     def counts(self) -> Counter[str]:
         """{kind: how many faults}."""
         return Counter(fault.kind.value for fault in self.faults)
 
 
-def draw_plan(seed: int, *, duration_ms: int) -> Plan:
-    """The same seed and duration, the same plan."""
-    rng = random.Random(f"chaos {seed}")
+def draw_plan(seed: int, *, duration_ms: int, cores: int = 0) -> Plan:
+    """The same seed, duration and cores, the same plan."""
+    rng = random.Random(f"chaos {seed}, cores {cores}" if cores else f"chaos {seed}")
+    kinds = kinds_of_machines(cores) if cores else KINDS
     small_disk = rng.choice(BROKER_IDS)
     preallocates = random.Random(f"chaos {seed}, space").random() < 1 / 3
     faults: list[Fault] = []
@@ -65,15 +69,17 @@ def draw_plan(seed: int, *, duration_ms: int) -> Plan:
         at += rng.randint(*PAUSE_MS)
         length = rng.randint(*LENGTH_MS)
         if at + LENGTH_MS[0] > duration_ms:
-            return Plan(seed, duration_ms, small_disk, preallocates, tuple(faults))
+            return Plan(seed, duration_ms, small_disk, preallocates, tuple(faults), cores)
         end = min(at + length, duration_ms)
         active = [fault for fault in faults if fault.end_ms >= at]
         if len(active) < ACTIVE_MAX:
-            kind, target = _draw(rng, active, small_disk=small_disk)
+            kind, target = _draw(rng, kinds, active, small_disk=small_disk)
             faults.append(Fault(len(faults) + 1, at, end, kind, target))
 
 
-def _draw(rng: random.Random, active: Sequence[Fault], *, small_disk: int) -> tuple[Kind, Target]:
+def _draw(
+    rng: random.Random, kinds: Sequence[KindRow], active: Sequence[Fault], *, small_disk: int
+) -> tuple[Kind, Target]:
     free = [
         number
         for number in BROKER_IDS
@@ -81,7 +87,7 @@ def _draw(rng: random.Random, active: Sequence[Fault], *, small_disk: int) -> tu
     ]
     is_full = any(fault.target.full_disk for fault in active)
     while True:
-        (row,) = rng.choices(KINDS, [row.weight for row in KINDS])
+        (row,) = rng.choices(kinds, [row.weight for row in kinds])
         target = row.draw(rng, free, small_disk)
         if target is not None and not (is_full and target.full_disk):
             return row.kind, target

@@ -37,7 +37,7 @@ class Report:
         minutes = plan.duration_ms / MINUTE_MS
         self.say(
             f"seed {plan.seed}: {len(plan.faults)} faults in {minutes:g} minutes; "
-            f"broker {plan.small_disk} has a small disk"
+            f"{'machine' if plan.cores else 'broker'} {plan.small_disk} has a small disk"
             + (", and sets space aside" if plan.preallocates else "")
         )
         for fault in plan.faults:
@@ -109,8 +109,9 @@ class Report:
 
 def command_of(plan: Plan, *, is_secure: bool = False) -> str:
     """What does the same again."""
-    secure = " SECURE=1" if is_secure else ""
-    return f"make chaos SEED={plan.seed} MINUTES={plan.duration_ms / MINUTE_MS:g}{secure}"
+    options = " SECURE=1" if is_secure else ""
+    options += f" CORES={plan.cores}" if plan.cores else ""
+    return f"make chaos SEED={plan.seed} MINUTES={plan.duration_ms / MINUTE_MS:g}{options}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

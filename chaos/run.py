@@ -24,7 +24,8 @@ from chaos.access.runner import AccessRunner
 from chaos.brokers import Brokers
 from chaos.faults import FaultRunner, World
 from chaos.history import History
-from chaos.hosts import BROKER_IDS, ChaosError
+from chaos.hosts import BROKER_IDS, IDS_PER_MACHINE, ChaosError
+from chaos.machines import Machines
 from chaos.network import Network
 from chaos.plan import Plan, draw_plan
 from chaos.progress import Ending
@@ -57,13 +58,17 @@ def play(settings: Settings, work: Path, report: Report) -> dict[str, str]:
         stack.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
         stack.callback(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
         network = stack.enter_context(Network(work))
-        data = work / f"broker-{plan.small_disk}" / "data"
-        disk = stack.enter_context(SmallDisk(data, image=work / "small-disk.img"))
         secure = None if settings.access is None else SecureFiles(work)
         frugal = 0 if plan.preallocates else plan.small_disk
-        brokers = Brokers(work, network, frugal=frugal, secure=secure)
+        brokers = (
+            Machines(work, network, frugal=frugal, cores=plan.cores)
+            if plan.cores
+            else Brokers(work, network, frugal=frugal, secure=secure)
+        )
+        data = brokers.data(plan.small_disk)
+        disk = stack.enter_context(SmallDisk(data, image=work / "small-disk.img"))
         stack.callback(brokers.end)
-        workload = Workload(work, network, say=report.say, secure=secure)
+        workload = Workload(work, network, say=report.say, secure=secure, cores=plan.cores)
         stack.callback(workload.end)
         access = None
         if secure is not None and settings.access is not None:
@@ -95,9 +100,10 @@ def play(settings: Settings, work: Path, report: Report) -> dict[str, str]:
             access.finish()
         ending = Ending(workload, judge, look_at_all)
         ending.play()
-        logs = find_logs({number: brokers.data(number) for number in BROKER_IDS})
+        logs = find_logs(brokers.data_directories())
         commits = ending.wait_converged(logs)
         brokers.stop()
+        brokers.check_ends(small_disk=plan.small_disk)
         report.say("everything has ended; comparing what was seen with what is on the disks")
         judge_all(judge, brokers, workload, logs, commits, report)
         report.counts(plan, workload.begun())
@@ -191,12 +197,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES)
     parser.add_argument("--secure", action="store_true", help="TLS, logins and rules")
+    parser.add_argument(
+        "--cores",
+        type=int,
+        default=0,
+        choices=range(IDS_PER_MACHINE),
+        metavar="N",
+        help="machines of N brokers under a supervisor each",
+    )
     told = parser.parse_args()
+    if told.cores and told.secure:
+        parser.error("--cores has no --secure: name one of them")
     for number in (signal.SIGINT, signal.SIGTERM):  # Also where a shell has had it ignored.
         signal.signal(number, signal.default_int_handler)
     report = Report()
     try:
-        plan = draw_plan(told.seed, duration_ms=round(told.minutes * MINUTE_MS))
+        duration_ms = round(told.minutes * MINUTE_MS)
+        plan = draw_plan(told.seed, duration_ms=duration_ms, cores=told.cores)
         held = run(plan, report, is_secure=told.secure)
     except ChaosError as error:
         report.say(f"error: {error}")

@@ -27,6 +27,10 @@ class Kind(Enum):
     """What is done."""
 
     KILL = "kill -9"
+    """Of a broker; of a supervisor, where machines have one."""
+    KILL_BROKER = "kill one"
+    """Of a broker alone, which its supervisor starts again."""
+    POWER_OFF = "power-off"
     PAUSE = "SIGSTOP"
     FULL_DISK = "full disk"
     CUT = "cut"
@@ -40,7 +44,9 @@ class Target:
 
     text: str
     processes: tuple[int, ...] = ()
-    """Brokers that are killed or stopped."""
+    """Brokers that are killed or stopped; machines, where they have a supervisor."""
+    brokers: tuple[int, ...] = ()
+    """Brokers that are killed alone, and started again by their supervisor."""
     full_disk: int = 0
     """The broker whose disk is filled; 0 for none."""
     links: tuple[Link, ...] = ()
@@ -59,14 +65,16 @@ class KindRow(NamedTuple):
     draw: Draw
 
 
-def _one_process(rng: random.Random, free: Sequence[int], _: int) -> Target | None:
+def one_process(rng: random.Random, free: Sequence[int], _: int) -> Target | None:
+    """One of those that run."""
     if not free:
         return None
     number = rng.choice(free)
     return Target(f"broker {number}", processes=(number,))
 
 
-def _region_processes(rng: random.Random, free: Sequence[int], _: int) -> Target | None:
+def region_processes(rng: random.Random, free: Sequence[int], _: int) -> Target | None:
+    """All of a region, if all run."""
     region = rng.choice(REGIONS)
     numbers = tuple(host.broker for host in BROKERS if host.region == region)
     if not set(numbers) <= set(free):
@@ -74,7 +82,8 @@ def _region_processes(rng: random.Random, free: Sequence[int], _: int) -> Target
     return Target(f"region {region}: brokers {_list(numbers)}", processes=numbers)
 
 
-def _all_processes(_: random.Random, free: Sequence[int], __: int) -> Target | None:
+def all_processes(_: random.Random, free: Sequence[int], __: int) -> Target | None:
+    """All there are, if all run."""
     if len(free) < len(BROKER_IDS):
         return None
     return Target("all brokers", processes=BROKER_IDS)
@@ -107,14 +116,14 @@ def _deaf_or_dumb(rng: random.Random, _: Sequence[int], __: int) -> Target:
 
 def _regions_apart(rng: random.Random, _: Sequence[int], __: int) -> Target:
     one, other = rng.sample(REGIONS, 2)
-    return Target(f"both ways, {one} and {other}", links=_both_ways(hosts_in(one), hosts_in(other)))
+    return Target(f"both ways, {one} and {other}", links=both_ways(hosts_in(one), hosts_in(other)))
 
 
 def _region_cut_off(rng: random.Random, _: Sequence[int], __: int) -> Target:
     region = rng.choice(REGIONS)
     inside = hosts_in(region)
     outside = tuple(host for host in HOSTS if host.region != region)
-    return Target(f"region {region} cut off", links=_both_ways(inside, outside))
+    return Target(f"region {region} cut off", links=both_ways(inside, outside))
 
 
 def _broker_cut_off(rng: random.Random, _: Sequence[int], __: int) -> Target:
@@ -123,9 +132,9 @@ def _broker_cut_off(rng: random.Random, _: Sequence[int], __: int) -> Target:
     if rng.random() < 0.5:
         return Target(
             f"broker {number} cut off from brokers",
-            links=_both_ways((broker_host(number),), BROKERS),
+            links=both_ways((broker_host(number),), BROKERS),
         )
-    return Target(f"broker {number} cut off", links=_both_ways((broker_host(number),), HOSTS))
+    return Target(f"broker {number} cut off", links=both_ways((broker_host(number),), HOSTS))
 
 
 def _delay(rng: random.Random, _: Sequence[int], __: int) -> Target:
@@ -143,12 +152,13 @@ def _loss(rng: random.Random, _: Sequence[int], __: int) -> Target:
 def _some_links(rng: random.Random) -> tuple[str, tuple[Link, ...]]:
     if rng.random() < 0.5:
         one, other = rng.sample(REGIONS, 2)
-        return f"{one} and {other}", _both_ways(hosts_in(one), hosts_in(other))
+        return f"{one} and {other}", both_ways(hosts_in(one), hosts_in(other))
     number = rng.choice(BROKER_IDS)
-    return f"broker {number} and all", _both_ways((broker_host(number),), HOSTS)
+    return f"broker {number} and all", both_ways((broker_host(number),), HOSTS)
 
 
-def _both_ways(some: tuple[Host, ...], others: tuple[Host, ...]) -> tuple[Link, ...]:
+def both_ways(some: tuple[Host, ...], others: tuple[Host, ...]) -> tuple[Link, ...]:
+    """Every link between two groups of hosts."""
     return links_between(some, others) + links_between(others, some)
 
 
@@ -157,12 +167,12 @@ def _list(numbers: Sequence[int]) -> str:
 
 
 KINDS = (
-    KindRow(Kind.KILL, 12, _one_process),
-    KindRow(Kind.KILL, 6, _region_processes),
-    KindRow(Kind.KILL, 3, _all_processes),
-    KindRow(Kind.PAUSE, 12, _one_process),
-    KindRow(Kind.PAUSE, 4, _region_processes),
-    KindRow(Kind.PAUSE, 2, _all_processes),
+    KindRow(Kind.KILL, 12, one_process),
+    KindRow(Kind.KILL, 6, region_processes),
+    KindRow(Kind.KILL, 3, all_processes),
+    KindRow(Kind.PAUSE, 12, one_process),
+    KindRow(Kind.PAUSE, 4, region_processes),
+    KindRow(Kind.PAUSE, 2, all_processes),
     KindRow(Kind.FULL_DISK, 7, _full_disk),
     KindRow(Kind.CUT, 5, _one_way_of_brokers),
     KindRow(Kind.CUT, 5, _one_way_of_regions),

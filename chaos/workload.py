@@ -83,8 +83,10 @@ class Workload:
         *,
         say: Callable[[str], None],
         secure: SecureFiles | None = None,
+        cores: int = 0,
     ) -> None:
         self._say = say
+        self._cores = cores
         self._directory = work / "clients"
         self._directory.mkdir()
         self._network = network
@@ -193,7 +195,7 @@ class Workload:
                 *self._network.command(_host_of(program.region)),
                 *(sys.executable, "-X", "faulthandler", "-m", f"chaos.clients.{program.module}"),
                 *("--name", program.name, "--ledger", str(self._ledger(program.name))),
-                *("--topics", topics, *login, *program.options),
+                *("--topics", topics, "--cores", str(self._cores), *login, *program.options),
             ],
             log=self._directory / f"{program.name}.log",
         )

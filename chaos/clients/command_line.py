@@ -20,7 +20,8 @@ class Stop:
 
 
 class Arguments(argparse.Namespace):
-    """`topics`: {name: number of partitions}; `client_config`: how to log in, None in the clear."""
+    """`topics`: {name: number of partitions}; `client_config`: how to log in, None in the clear;
+    `cores`: brokers of each machine, 0 where a machine has one broker without a supervisor."""
 
     name: str
     ledger: Path
@@ -30,6 +31,7 @@ class Arguments(argparse.Namespace):
     acks: str
     client_config: Path | None
     per_second: int
+    cores: int
 
     @property
     def partitions(self) -> list[tuple[str, int]]:
@@ -53,6 +55,7 @@ def parse_arguments(told: Sequence[str] | None = None) -> Arguments:
     parser.add_argument("--group", default="")
     parser.add_argument("--acks", choices=("1", "all"), default="all")
     parser.add_argument("--per-second", type=int, default=0)
+    parser.add_argument("--cores", type=int, default=0)
     return parser.parse_args(told, Arguments())
 
 

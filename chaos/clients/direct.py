@@ -21,5 +21,5 @@ def transport_of(client_config: Path | None) -> TcpTransport:
 
 def connect(transport: TcpTransport, broker: int, timeout_ms: int) -> Connection:
     """A connection to a broker, logged in. Raises ClientError."""
-    address = Address(broker_host(broker).address, KAFKA_PORT)
+    address = Address(broker_host(broker).address, KAFKA_PORT)  # Secure runs have no --cores.
     return Connection(transport, address, client_id="direct", timeout_ms=timeout_ms)

@@ -1,7 +1,8 @@
 """Makes the topics, once every broker is known; ends when every partition has a leader.
 
-How:    `payments` loses voters that are down, and gets them back; in `trades` an observer stands in
-        for them. The others have all brokers for voters, whatever happens.
+How:    each replica of a partition is on another machine. `payments` loses voters that are down,
+        and gets them back; in `trades` an observer stands in for them. The others have all brokers
+        for voters, or one of each machine, whatever happens.
 Source: decisions 0020 and 0025; "Automatic Observer Promotion" (the 2.5-data-centre example)."""
 
 import json
@@ -13,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.clients.command_line import Arguments, parse_arguments
 from chaos.clients.security import librdkafka
-from chaos.hosts import BROKER_IDS
+from chaos.hosts import BROKER_IDS, all_brokers, brokers_of
 
 TIMEOUT_S = 60.0
 ASK_TIMEOUT_S = 5.0
@@ -66,33 +67,44 @@ def _is_ready(admin: AdminClient, told: Arguments) -> bool:
     """Whether all is there; makes what is not."""
     try:
         metadata = admin.list_topics(timeout=ASK_TIMEOUT_S)
-        if set(metadata.brokers) != set(BROKER_IDS):
+        if set(metadata.brokers) != set(all_brokers(told.cores)):
             return False
         missing = [name for name in told.topics if name not in metadata.topics]
         if missing:
-            _make(admin, {name: told.topics[name] for name in missing})
+            _make(admin, {name: told.topics[name] for name in missing}, told.cores)
             return False
     except KafkaException:
         return False
     return all(
-        partition.leader in BROKER_IDS
+        partition.leader in metadata.brokers
         for name in told.topics
         for partition in metadata.topics[name].partitions.values()
     )
 
 
-def _make(admin: AdminClient, topics: dict[str, int]) -> None:
-    wanted = [
-        NewTopic(
-            name,
-            count,
-            PLACED if name == STOOD_IN_FOR else len(BROKER_IDS),
-            config={"segment.bytes": SEGMENT_BYTES, **SETTINGS.get(name, {})},
-        )
-        for name, count in topics.items()
-    ]
+def _make(admin: AdminClient, topics: dict[str, int], cores: int) -> None:
+    wanted = [_topic(name, count, cores) for name, count in topics.items()]
     for future in admin.create_topics(wanted).values():
         future.result(ASK_TIMEOUT_S)
+
+
+def _topic(name: str, count: int, cores: int) -> NewTopic:
+    config = {"segment.bytes": SEGMENT_BYTES, **SETTINGS.get(name, {})}
+    if name == STOOD_IN_FOR:
+        return NewTopic(name, count, PLACED, config=config)
+    if not cores:
+        return NewTopic(name, count, len(BROKER_IDS), config=config)
+    placed = [
+        [brokers_of(machine, cores)[partition % cores] for machine in _from(partition)]
+        for partition in range(count)
+    ]
+    return NewTopic(name, count, replica_assignment=placed, config=config)
+
+
+def _from(partition: int) -> tuple[int, ...]:
+    """The machines, another one first in each partition."""
+    first = partition % len(BROKER_IDS)
+    return BROKER_IDS[first:] + BROKER_IDS[:first]
 
 
 if __name__ == "__main__":

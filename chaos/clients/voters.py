@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from chaos.clients.command_line import Arguments, parse_arguments
 from chaos.clients.security import librdkafka
 from chaos.clients.topics import CITIES, STOOD_IN_FOR
-from chaos.hosts import BROKERS
+from chaos.hosts import BROKERS, machine_of
 
 ASK_TIMEOUT_S = 5.0
 POLL_S = 0.5
@@ -39,16 +39,17 @@ def _missing(admin: AdminClient, told: Arguments) -> str:
             for one in future.result(ASK_TIMEOUT_S).partitions:
                 in_sync = {node.id for node in one.isr}
                 leader = None if one.leader is None else one.leader.id
-                if in_sync != _own(name) or leader not in in_sync:
+                machines = sorted(map(machine_of, in_sync))
+                if machines != _own(name) or leader not in in_sync:
                     return f"{name}-{one.id}: {sorted(in_sync)}, led by {leader}"
     except KafkaException as error:
         return str(error)
     return ""
 
 
-def _own(topic: str) -> set[int]:
-    """The voters that the topic was placed with."""
-    return {host.broker for host in BROKERS if topic != STOOD_IN_FOR or host.region in CITIES}
+def _own(topic: str) -> list[int]:
+    """The machines of the voters that the topic was placed with, a voter on each."""
+    return [host.broker for host in BROKERS if topic != STOOD_IN_FOR or host.region in CITIES]
 
 
 if __name__ == "__main__":

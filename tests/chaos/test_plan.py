@@ -3,11 +3,21 @@
 from itertools import pairwise
 
 import pytest
-from chaos.hosts import ATLANTIC, BROKERS, HOSTS, broker_host, hosts_in, links_between, one_way_ms
+from chaos.hosts import (
+    ATLANTIC,
+    BROKERS,
+    HOSTS,
+    all_brokers,
+    broker_host,
+    hosts_in,
+    links_between,
+    machine_of,
+    one_way_ms,
+)
 from chaos.network import link_state
 from chaos.plan import ACTIVE_MAX, CALM_MS, Fault, Plan, draw_plan
 from chaos.report import command_of
-from chaos.targets import Kind, Target
+from chaos.targets import KINDS, Kind, Target
 
 TEN_MINUTES_MS = 600_000
 SEEDS = range(60)
@@ -49,11 +59,42 @@ def test_a_plan_can_be_carried_out(seed: int) -> None:
 
 
 def test_every_kind_of_fault_comes_in_ten_minutes() -> None:
-    assert set(draw_plan(1, duration_ms=TEN_MINUTES_MS).counts()) == {kind.value for kind in Kind}
+    drawn = set(draw_plan(1, duration_ms=TEN_MINUTES_MS).counts())
+    assert drawn == {row.kind.value for row in KINDS}
+    drawn |= set(draw_plan(1, duration_ms=TEN_MINUTES_MS, cores=2).counts())
+    assert drawn == {kind.value for kind in Kind}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_plan_for_machines_names_machines_and_can_be_carried_out(seed: int) -> None:
+    plan = draw_plan(seed, duration_ms=120_000, cores=2)
+    for fault in plan.faults:
+        active = active_at(plan, fault.begin_ms)
+        targets = [machine for one in active for machine in one.target.processes]
+        assert len(targets) == len(set(targets)) and set(targets) <= {1, 2, 3, 4, 5}
+        assert all(machine_of(one) in fault.target.processes for one in fault.target.brokers)
+        alone = fault.kind is Kind.KILL_BROKER
+        assert ("broker" in fault.target.text) == alone == bool(fault.target.brokers)
+        if fault.kind is Kind.POWER_OFF:
+            state = [
+                link_state(broker_host(one), other, [fault])[4]
+                for one in fault.target.processes
+                for other in HOSTS
+                if other != broker_host(one)
+            ]
+            assert all(state), "no packet leaves a machine without power"
+
+
+def test_brokers_of_machines_have_ids_of_their_own() -> None:
+    assert all_brokers(0) == (1, 2, 3, 4, 5)
+    assert all_brokers(2) == (10, 11, 20, 21, 30, 31, 40, 41, 50, 51)
+    assert [machine_of(one) for one in (3, 30, 31)] == [3, 3, 3]
 
 
 def test_the_command_that_repeats_a_plan_names_its_seed_and_length() -> None:
     assert command_of(draw_plan(5, duration_ms=150_000)) == "make chaos SEED=5 MINUTES=2.5"
+    plan = draw_plan(5, duration_ms=150_000, cores=2)
+    assert command_of(plan) == "make chaos SEED=5 MINUTES=2.5 CORES=2"
 
 
 def fault(kind: Kind, links: tuple[tuple[str, str], ...], amount: float = 0.0) -> Fault:
