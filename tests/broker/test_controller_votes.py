@@ -77,11 +77,10 @@ def voters(world: ClusterWorld) -> set[tuple[int, ...]]:
     return {tuple(sorted(one.all_voters)) for one in known}
 
 
-def decommission(world: ClusterWorld, broker: int, *, at: int) -> None:
-    change = ConfigChange(DECOMMISSION, ConfigOperation.SET, "true")
-    world.submit(
-        AlterConfigs((ResourceChanges(ResourceType.BROKER, str(broker), (change,)),)), at=at
-    )
+def decommission(world: ClusterWorld, *brokers: int, at: int) -> None:
+    change = (ConfigChange(DECOMMISSION, ConfigOperation.SET, "true"),)
+    rows = (ResourceChanges(ResourceType.BROKER, str(one), change) for one in brokers)
+    world.submit(AlterConfigs(tuple(rows)), at=at)
 
 
 @pytest.mark.parametrize("is_leader", [False, True])
@@ -114,6 +113,35 @@ def test_a_vote_goes_to_a_machine_that_has_none_yet() -> None:
         world.advance(5_000)  # Until both could take it.
         decommission(world, 3, at=4)
         OneController(world).until(lambda: voters(world) == {(1, 2, 5)})
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_machine_with_two_votes_and_the_leader_gives_both_away(dies: bool) -> None:
+    """Two of three voters leave together, which is a majority; one of them may die meanwhile."""
+    machines = {1: "a", 2: "a", 3: "b", 4: "c", 5: "d"}
+    with joined(ClusterWorld(FIVE, machines=machines)) as world:
+        world.advance(5_000)
+        watch = OneController(world)
+        if leader(world) == 3:
+            world.hosts[3].kill()
+            watch.until(lambda: leader(world) in (1, 2))
+            world.hosts[3].start()
+            world.until_started(3)
+            world.advance(10_000)
+        first = leader(world)
+        assert first in (1, 2)
+        decommission(world, 1, 2, at=4)
+        if dies:
+            world.hosts[first].kill()
+        watch.until(lambda: {(3, 4, 5)} == voters(world) and leader(world) in (3, 4, 5))
+        if dies:
+            world.hosts[first].start()
+            world.until_started(first)
+            watch.until(lambda: voters(world) == {(3, 4, 5)})
+        for one in (1, 2):
+            world.hosts[one].kill()
+        world.advance(5_000)
+        assert unregister(world, 1, at=5) == unregister(world, 2, at=5) == (0, None)
 
 
 def groups(world: ClusterWorld):  # type: ignore[no-untyped-def]

@@ -69,6 +69,16 @@ def test_a_short_secure_run_lets_in_no_stranger(tmp_path: Path) -> None:
     assert leftovers(run.pid, tmp_path) == []
 
 
+def test_a_short_run_of_machines_keeps_every_promise_and_leaves_nothing(tmp_path: Path) -> None:
+    run = start(tmp_path, "--cores", "2", seed=3, minutes=0.5)
+    said, _ = run.communicate(timeout=TIMEOUT_S)
+    assert run.returncode == 0, said
+    assert "every promise held" in said
+    for what in ("kill one", "power-off"):
+        assert re.search(rf"│ {what} +│ +[1-9]", said), said
+    assert leftovers(run.pid, tmp_path) == []
+
+
 def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
     run = start(tmp_path, seed=1, minutes=0.5)
     assert run.stdout is not None

@@ -162,6 +162,21 @@ def test_brokers_that_were_unregistered_are_not_started_again_as_new_ones(
     assert registered(admin) == {*stay, 300, 301} and leaving(cluster.bootstrap) == {}
 
 
+def test_a_supervisor_that_is_started_twice_is_refused_and_the_first_one_runs_on(
+    tmp_path: Path,
+) -> None:
+    with machines(tmp_path, 1) as (one,):
+        one.start()
+        one.wait_ready()
+        first, pids = one.process, one.pids()
+        one.start()
+        assert one.process is not None and one.process.wait(DOWN_S) == 1
+        one.process = first
+        (refusal,) = (line for line in one.log.splitlines() if line.startswith("error: "))
+        assert refusal.endswith("is in use by another supervisor; stop that one first")
+        assert one.pids() == pids and one.ask("/readyz")[0] == 200
+
+
 def test_two_machines_of_one_name_are_not_taken_for_one_where_their_racks_differ(
     tmp_path: Path,
 ) -> None:
