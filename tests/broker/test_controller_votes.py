@@ -9,6 +9,7 @@ from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
 from tests.broker.test_lost_disk import lose_disk
 from tests.broker.test_unregistering import unregister
 
+from strandline.broker.operations.broker_registration import CHECK_INTERVAL_MS
 from strandline.config.broker_life import DECOMMISSION
 from strandline.controller.commands import (
     AlterConfigs,
@@ -113,6 +114,23 @@ def test_a_vote_goes_to_a_machine_that_has_none_yet() -> None:
         world.advance(5_000)  # Until both could take it.
         decommission(world, 3, at=4)
         OneController(world).until(lambda: voters(world) == {(1, 2, 5)})
+
+
+def test_a_seed_that_was_unregistered_while_it_was_not_heard_ends_though_it_hears_the_others(
+    cluster: ClusterWorld,
+) -> None:
+    """The others go on sending to a seed, so its silence does not tell it."""
+    out = next(one for one in VOTERS if one != leader(cluster))
+    others = [one for one in FIVE if one != out]
+    decommission(cluster, out, at=4)
+    cluster.until(lambda: voters(cluster) == {tuple(sorted({*VOTERS, 4} - {out}))})
+    for one in others:
+        cluster.fabric.cut(BrokerId(out), BrokerId(one))
+    cluster.until(lambda: unregister(cluster, out, at=5) == (0, None))
+    for one in others:
+        cluster.fabric.heal(BrokerId(out), BrokerId(one))
+    cluster.advance(2 * CHECK_INTERVAL_MS)
+    assert "was unregistered" in cluster.failures.get(out, "it goes on")
 
 
 @pytest.mark.parametrize("dies", [False, True])

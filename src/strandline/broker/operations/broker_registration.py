@@ -9,8 +9,10 @@ How:    Until it is registered, the broker sends its address to every seed perio
         configuration, and send their own only if that does not help for a while.
             The seeds are a list to begin with: their answer names the controller's present voters,
         and the broker introduces itself to these, too.
-            Later the broker asks again when it hears no controller. If another broker has a newer
-        state that does not contain this broker, the broker is unregistered.
+            Later the broker asks again when it hears no controller, after its process stood still,
+        and once a minute: the others go on sending to a seed, which then hears them although it is
+        unregistered. If another broker has a newer state that does not contain this broker, the
+        broker is unregistered.
 Owns:   nothing.
 Source: design section 3; decision 0011."""
 
@@ -33,6 +35,8 @@ CALL_TIMEOUT_MS = 1_000
 INTRODUCE_INTERVAL_MS = 300
 CLASHES_TOLD_MAX = 1_000
 WATCH_INTERVAL_MS = 5_000
+CHECK_INTERVAL_MS = 60_000
+"""Between two questions of a broker that hears the controller."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -166,15 +170,25 @@ async def wait_unregistered(
     replication: Replication, config: BrokerConfig, controller: ControllerHost
 ) -> None:
     """Returns once this broker, which has joined, knows that it was unregistered."""
+    loop = asyncio.get_running_loop()
+    checked_s = loop.time()
     is_unsure = False
     while True:
+        before_s = loop.time()
         await asyncio.sleep(WATCH_INTERVAL_MS / 1000)
-        is_unsure = is_unsure or not replication.is_peer_alive(controller.leader_id)
+        now_s = loop.time()
+        leader = controller.leader_id
+        has_stood_still = now_s - before_s > 1.5 * WATCH_INTERVAL_MS / 1000
+        is_due = now_s - checked_s >= CHECK_INTERVAL_MS / 1000
+        is_unsure = is_unsure or has_stood_still or is_due or not replication.is_peer_alive(leader)
         others = {*(seed.id for seed in config.seeds), *controller.voters} - {config.broker_id}
-        for other in sorted(others) if is_unsure else ():
+        # The leader first: no other broker knows more.
+        for other in sorted(others, key=lambda one: (one != leader, one)) if is_unsure else ():
             answer = await introduce(replication, other, config.rpc_advertised)
             if answer is None or answer.version < controller.cluster.version:
                 continue  # Its state is too old to contain this broker.
             if not answer.is_registered:
                 return
-            is_unsure = False
+            is_unsure, checked_s = False, now_s
+            if other == leader:
+                break
