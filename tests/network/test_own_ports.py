@@ -15,6 +15,7 @@ from strandline.client.wire.transport import TcpTransport
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.network.outgoing import Outgoing
+from strandline.network.replies import Replies
 from strandline.network.tcp import TcpNetwork
 
 ONE, TWO = BrokerId(1), BrokerId(2)
@@ -61,6 +62,15 @@ class Told:
             address=("127.0.0.1", port),
             greeting=b"hello",
             one_way_delay_ms=0,
+            read_replies=lambda stream, on_ended: Replies(
+                stream,
+                peer=TWO,
+                lane=Lane.CONTROL,
+                cluster="c",
+                on_process=lambda _peer, _process: None,
+                on_message=lambda _peer, _lane, _message: None,
+                on_ended=on_ended,
+            ),
             on_connected=self.on_connected,
             on_lost=self.on_lost,
             on_silence=self.on_lost,

@@ -105,6 +105,40 @@ def test_messages_of_every_size_pass_through_tls(
         runner.run(main())
 
 
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_replies_of_every_size_pass_through_tls_while_messages_do(
+    tmp_path: Path, factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    authority = Authority(tmp_path)
+    files = {broker: issue(authority, broker) for broker in (ONE, TWO)}
+
+    async def main() -> None:
+        one = await endpoint(ONE, tls=tls_of(files[ONE], ONE))
+        two = await endpoint(TWO, tls=tls_of(files[TWO], TWO))
+        one[0].set_peer(TWO, "127.0.0.1", two[0].port)
+        await one[1].until(lambda: len(one[1].connected) == 2)
+        sizes = [0, 1, 16_379, 16_380, 300_000, 5, 4_000_000, 65_536, 17]
+        count = 0
+        for number, size in enumerate(sizes):
+            assert one[0].send(TWO, Lane.BULK, [bytes([number]) * size])
+            count += 1
+            await two[1].until(lambda due=count: len(two[1].messages) == due)
+            assert one[0].send(TWO, Lane.BULK, [bytes(1_000_000)])
+            count += 1
+            assert two[0].reply(ONE, Lane.BULK, [b"re", two[1].messages[-1][2]])
+            assert two[0].reply(ONE, Lane.BULK, [b"end"])
+        await one[1].until(lambda: len(one[1].messages) == 2 * len(sizes))
+        replies = [body for _, _, body in one[1].messages]
+        expected = [b"re" + bytes([n]) * size for n, size in enumerate(sizes)]
+        assert replies[::2] == expected and replies[1::2] == [b"end"] * len(sizes)
+        await two[1].until(lambda: len(two[1].messages) == count)
+        assert one[1].lost == []
+        stop(one, two)
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
+
+
 @pytest.mark.parametrize(
     ("one_mode", "two_mode"),
     [

@@ -16,8 +16,9 @@ from strandline.base.errors import OperatorError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.network.calls import CallError, Calls
-from strandline.network.outgoing import Outgoing
-from strandline.network.tcp import WIRE_VERSION, TcpNetwork
+from strandline.network.greeting import WIRE_VERSION
+from strandline.network.streams import Stream
+from strandline.network.tcp import TcpNetwork
 
 
 def test_messages_arrive_whole_and_in_order_on_each_lane() -> None:
@@ -83,8 +84,10 @@ def test_a_connection_that_died_in_silence_takes_the_other_lane_with_it(
         two, _ = await endpoint(TWO)
         one.set_peer(TWO, "127.0.0.1", two.port)
         await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        writer = one._outgoing[TWO, Lane.CONTROL]._writer
+        assert writer is not None
         with monkeypatch.context() as patch:
-            patch.setattr(Outgoing, "_write_some", end_with(number))
+            patch.setattr(writer, "_write_some", end_with(number))
             one.send(TWO, Lane.CONTROL, [b"heartbeat"])
             await heard_by_one.until(lambda: (TWO, Lane.CONTROL) in heard_by_one.lost)
         assert heard_by_one.lost == [(TWO, lane) for lane in (Lane.CONTROL, *others)]
@@ -96,14 +99,11 @@ def test_a_connection_that_died_in_silence_takes_the_other_lane_with_it(
     asyncio.run(scenario())
 
 
-def end_with(number: int) -> Callable[[Outgoing, socket.socket], bool]:
-    """A write that is refused on the control lane as a kernel does where that connection ended."""
-    honest = Outgoing._write_some
+def end_with(number: int) -> Callable[[Stream], bool]:
+    """A write that is refused as a kernel does where that connection ended."""
 
-    def write_some(self: Outgoing, sock: socket.socket) -> bool:
-        if self.lane is Lane.CONTROL:
-            raise OSError(number, "it has ended")
-        return honest(self, sock)
+    def write_some(_stream: Stream) -> bool:
+        raise OSError(number, "it has ended")
 
     return write_some
 

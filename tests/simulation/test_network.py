@@ -304,3 +304,127 @@ def test_within_one_connection_nothing_is_doubled_or_overtaken() -> None:
     pair.send(*numbered(200))
     pair.run(60)
     assert pair.two.messages == numbered(200)
+
+
+def replies_of(pair: Pair, *messages: bytes) -> list[bool]:
+    """Broker two replies to what broker one has sent, on the connection of that."""
+    return [pair.two.network.reply(ONE, Lane.BULK, [message]) for message in messages]
+
+
+def connected_pair(seed: int = 1) -> Pair:
+    pair = Pair(seed)
+    pair.send(b"question")
+    pair.run(1)
+    return pair
+
+
+def test_replies_come_on_the_connection_of_what_they_answer() -> None:
+    pair = Pair()
+    assert replies_of(pair, b"to nothing") == [False]
+    pair = connected_pair()
+    pair.two.network.remove_peer(ONE)
+    replied_us = pair.scheduler.now_us
+    assert all(replies_of(pair, *numbered(100)))
+    pair.run(1)
+    assert pair.one.messages == numbered(100)
+    assert pair.one.arrivals_us[0] - replied_us >= 10_000
+    assert pair.one.told == ["connected 2 CONTROL", "connected 2 BULK"]
+
+
+def test_replies_are_lost_with_their_connection_and_none_comes_after_the_loss_is_told() -> None:
+    lost_count = 0
+    for seed in range(100):
+        pair = connected_pair(seed)
+        replies_of(pair, *numbered(10))
+        pair.run(0.011)
+        pair.fabric.reset(ONE, TWO)
+        replies_of(pair, *numbered(20)[10:])
+        pair.run(0.000_001)
+        while "lost 2 BULK" not in pair.one.told:
+            pair.run(0.001)
+        count = len(pair.one.messages)
+        pair.run(2)
+        assert pair.one.messages == numbered(count)
+        lost_count += count < 10
+        assert replies_of(pair, b"before a question came on the new one") == [False]
+        assert pair.send(b"again") == [True]
+        pair.run(1)
+        assert replies_of(pair, b"new") == [True]
+        pair.run(1)
+        assert pair.one.messages == [*numbered(count), b"new"]
+    assert lost_count > 20
+
+
+def test_a_cut_of_the_way_back_stalls_replies_until_the_connection_times_out() -> None:
+    pair = connected_pair()
+    pair.fabric.cut(TWO, ONE)
+    replies_of(pair, b"stalled")
+    pair.run(2)
+    assert pair.one.messages == []
+    pair.fabric.heal(TWO, ONE)
+    pair.run(4)
+    assert pair.one.messages == [b"stalled"]
+    pair.fabric.cut(TWO, ONE)
+    replies_of(pair, b"lost")
+    pair.run(UNACKNOWLEDGED_MAX_MS / 1_000 + 1)
+    assert replies_of(pair, b"given up") == [False]
+    pair.fabric.heal(TWO, ONE)
+    pair.run(UNACKNOWLEDGED_MAX_MS / 1_000 + 1)
+    assert pair.one.messages == [b"stalled"]
+
+
+def test_a_cut_of_the_way_there_lets_replies_through_and_then_ends_the_connection() -> None:
+    pair = connected_pair()
+    pair.fabric.cut(ONE, TWO)
+    replies_of(pair, b"arrives")
+    pair.run(UNACKNOWLEDGED_MAX_MS / 1_000 + 1)
+    assert pair.one.messages == [b"arrives"]
+    assert pair.one.told[2:] == ["lost 2 BULK"]
+
+
+def test_a_swallowed_connection_swallows_replies() -> None:
+    pair = connected_pair()
+    pair.fabric.swallow(ONE, TWO)
+    assert replies_of(pair, b"swallowed") == [True]
+    pair.run(2)
+    assert pair.one.messages == []
+
+
+def test_a_silent_endpoint_does_not_reply() -> None:
+    pair = connected_pair()
+    pair.two.network.silence(is_silent=True)
+    assert replies_of(pair, b"silent") == [False]
+
+
+def test_replies_that_are_not_read_end_the_connection() -> None:
+    pair = connected_pair()
+    pair.one.process.pause()
+    count = 0
+    while replies_of(pair, bytes(1_000_000)) == [True]:
+        count += 1
+        assert count < 100
+    pair.one.process.resume()
+    pair.run(2)
+    assert "lost 2 BULK" in pair.one.told
+
+
+def test_no_reply_of_the_earlier_process_comes_after_its_next_one_was_seen() -> None:
+    """A dark host's connections stand until its next process listens, or longer."""
+    stale_count = 0
+    for seed in range(50):
+        pair = connected_pair(seed)
+        pair.fabric.link(TWO, ONE).slow_factor = 20
+        replies_of(pair, b"stale")
+        pair.run(0.001)
+        pair.two.process.kill()
+        pair.fabric.process_died(TWO, powered=False)
+        pair.fabric.link(TWO, ONE).slow_factor = 1
+        successor = Broker(pair.fabric, TWO)
+        successor.network.set_peer(ONE, "one", 1)
+        while "connected 1 CONTROL" not in successor.told:
+            pair.run(0.001)
+        assert successor.network.send(ONE, Lane.CONTROL, [b"next"])
+        pair.run(3)
+        assert pair.one.messages in ([b"next"], [b"stale", b"next"], [])
+        stale_count += pair.one.messages == [b"next"]
+    assert stale_count > 10

@@ -5,7 +5,15 @@ Why:    replication, elections and the controller only need "send this to that b
 How:    unreliable but ordered per (peer, lane) while a connection lasts: a message arrives whole,
         once, in order, or not at all. After a loss nothing later on that lane arrives before the
         transport has called `on_peer_lost` at the sender.
-Source: design sections 5 and 10."""
+            A reply goes back on the connection of what it answers, so that TCP's acknowledgement
+        rides on it. Replies keep their order among themselves; between replies and messages that
+        are sent there is none. A reply is lost only with its connection. Then the transport calls
+        `on_peer_lost` at the receiver of the reply, which opened that connection, and delivers no
+        reply of that connection afterwards. The broker that replied is not informed. So only a
+        message may be a reply whose receiver asks again after `on_peer_lost`, or by itself:
+        acknowledgements of appends, heartbeats and their answers.
+            No reply of a peer's earlier process is delivered after its next process has greeted.
+Source: design sections 5 and 10; docs/decisions/0072-replies.md."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -59,6 +67,14 @@ class Network(Protocol):
 
         The parts must stay unchanged until `on_handed` is called, which is when the last byte has
         been handed to the socket (or the connection was lost)."""
+
+    def reply(self, peer: BrokerId, lane: Lane, parts: Sequence[Buffer]) -> bool:
+        """Queue one message on the newest connection that `peer` has opened to this broker for
+        `lane`; it arrives as any other (`PeerEvents.on_message`).
+
+        False, and nothing is queued, if there is no such connection, if the peer's release does not
+        read replies, or if the message is too long for a reply: then the caller sends it. The parts
+        must never change."""
 
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
         """Bytes queued and not yet handed to the socket."""

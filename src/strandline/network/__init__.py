@@ -2,8 +2,13 @@
 
 Map:    tcp.py         the endpoint: listens, and knows the peers
         opening.py     opens a connection to a peer, with TLS or without
-        outgoing.py    one connection to one peer, with its queue and injected delay
+        outgoing.py    one connection to one peer
+        accepted.py    the connections that peers have opened, and replies to them
         incoming.py    one accepted connection
+        replies.py     replies that arrive, and the peers' processes
+        greeting.py    the first frame of a connection
+        frame_reader.py  reads the frames of a connection
+        frame_writer.py  writes frames: a queue, and the injected delay
         handshakes.py  TLS handshakes of accepted connections
         streams.py     the bytes of a connection, plain or TLS
         loop_clock.py  real time

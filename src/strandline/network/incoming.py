@@ -1,33 +1,30 @@
-"""One accepted connection: reads frames and hands them on without a copy.
+"""One accepted connection: reads the peer's messages, and writes replies to them.
 
-Why:    a follower writes batches to its log straight from this buffer.
-How:    `recv_into` one buffer that grows to the largest frame seen and shrinks again after a large
-        one. A frame may announce at most `frame_bytes_max`, which is small until the owner knows
-        the peer; the buffer grows only with the bytes that have arrived.
-Source: design section 4 (data plane); `outgoing.py` for the framing; reliability reference 4 (a
-        small cap before authentication)."""
+Why:    a reply on the connection of what it answers carries the acknowledgement of TCP as well.
+How:    the first reply follows a greeting, which says who replies. Replies that the peer does not
+        read would fill the memory: beyond `REPLIES_QUEUED_BYTES_MAX` the connection is closed, and
+        the peer opens another one.
+Owns:   the socket and the replies queued.
+Source: docs/decisions/0072-replies.md."""
 
-import asyncio
-import logging
-import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
+from strandline.base.disk import Buffer
+from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
-from strandline.network.streams import Stream, TlsStream
+from strandline.network.frame_reader import FrameReader
+from strandline.network.frame_writer import FrameWriter
+from strandline.network.greeting import Greeting
+from strandline.network.streams import Stream
 
 FRAME_BYTES_MAX = 128 * 1024 * 1024
-GREETING_BYTES_MAX = 16 * 1024
-"""The first frame names the sender, which may be no broker at all."""
 BUFFER_BYTES = 256 * 1024
-READ_AGAIN_BYTES = 64 * 1024
-
-_LENGTH = struct.Struct(">I")
-_log = logging.getLogger("strandline.network")
+REPLIES_QUEUED_BYTES_MAX = 8 * 1024 * 1024
 
 
 class Incoming:
-    """See the module. `on_frame` gets each frame's payload; a ValueError from it ends the
-    connection, and so does anything else, which is logged."""
+    """See the module. `on_frame` gets each frame: see `FrameReader`."""
 
     def __init__(
         self,
@@ -39,87 +36,64 @@ class Incoming:
     ) -> None:
         # The broker that its certificate names; None without TLS.
         self.peer = peer
+        # None until it has greeted.
+        self.greeting: Greeting | None = None
+        self.lane = Lane.CONTROL
         self._stream = stream
-        # The same if it may hold bytes that the kernel does not report, else None.
-        self._tls = stream if isinstance(stream, TlsStream) else None
-        self._on_frame = on_frame
         self._on_closed = on_closed
-        # The owner raises it once it knows the peer.
-        self.frame_bytes_max = GREETING_BYTES_MAX
-        self._buffer = bytearray(_LENGTH.size + GREETING_BYTES_MAX)
-        self._filled = 0
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(stream.fileno(), self._on_readable)
+        self._own_greeting = b""
+        self._delay_ms = 0.0
+        # None before the first reply.
+        self._writer: FrameWriter | None = None
+        self._is_paused = False
+        self._reader = FrameReader(
+            stream,
+            buffer_bytes=BUFFER_BYTES,
+            on_frame=partial(on_frame, self),
+            on_ended=lambda _: self.close(),
+        )
+
+    def on_greeted(self, greeting: Greeting, *, own_greeting: bytes, delay_ms: float) -> None:
+        """The peer is known: accept its messages.
+
+        own_greeting: goes before the first reply. delay_ms: of replies, injected, one way."""
+        self.greeting = greeting
+        self.lane = Lane(greeting.lane)
+        self._own_greeting = own_greeting
+        self._delay_ms = delay_ms
+        self._reader.frame_bytes_max = FRAME_BYTES_MAX
+
+    def reply(self, parts: Sequence[Buffer]) -> bool:
+        """Queue one reply to a peer that has greeted; False if the connection is over."""
+        assert self.greeting is not None
+        if self._is_paused or self._stream.fileno() < 0:
+            return False
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = FrameWriter(
+                self._stream, one_way_delay_ms=self._delay_ms, on_error=lambda _: self.close()
+            )
+            writer.greet(self._own_greeting)
+        elif writer.backlog_bytes > REPLIES_QUEUED_BYTES_MAX:
+            self.close()
+            return False
+        writer.send(parts)
+        return True
 
     def close(self) -> None:
-        """Stop reading; `on_closed` is called once."""
+        """Stop reading and writing; `on_closed` is called once."""
         if self._stream.fileno() < 0:
             return
-        self._loop.remove_reader(self._stream.fileno())
+        self._stop()
         self._stream.close()
         self._on_closed(self)
 
     def pause(self) -> None:
-        """Stop reading, without telling the peer."""
-        self._loop.remove_reader(self._stream.fileno())
+        """Stop reading and writing, without telling the peer."""
+        self._is_paused = True
+        self._stop()
 
-    def _on_readable(self) -> None:
-        while True:
-            try:
-                count = self._stream.recv_into(memoryview(self._buffer)[self._filled :])
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
-                count = 0
-            if count == 0:
-                self.close()
-                return
-            self._filled += count
-            try:
-                self._take_frames()
-            except ValueError:
-                self.close()
-                return
-            except Exception:  # A connection's boundary: read on, and it would come again.
-                _log.exception("a peer's message could not be dealt with; closing its connection")
-                self.close()
-                return
-            if self._stream.fileno() < 0:
-                return
-            is_held = self._tls is not None and self._tls.pending_bytes > 0
-            if count < READ_AGAIN_BYTES and not is_held:
-                return
-
-    def _take_frames(self) -> None:
-        position = 0
-        filled = self._filled
-        needed = 0
-        view = memoryview(self._buffer)
-        while filled - position >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(view, position)
-            if length > self.frame_bytes_max:
-                raise ValueError(f"a frame of {length} bytes; the limit is {self.frame_bytes_max}")
-            end = position + _LENGTH.size + length
-            if end > filled:
-                needed = _LENGTH.size + length
-                break
-            self._on_frame(self, view[position + _LENGTH.size : end])
-            position = end
-            if self._stream.fileno() < 0:
-                return
-        self._make_room(view, position, needed)
-
-    def _make_room(self, view: memoryview, position: int, needed: int) -> None:
-        """Move the rest to the front; grow towards `needed`, at most doubling what has come in."""
-        rest = self._filled - position
-        capacity = len(self._buffer)
-        usual = wanted = min(BUFFER_BYTES, _LENGTH.size + self.frame_bytes_max)
-        if needed > usual:
-            wanted = min(needed, max(2 * rest, 2 * BUFFER_BYTES))
-        if wanted > capacity or (wanted < capacity and rest < usual):
-            grown = bytearray(wanted)
-            grown[:rest] = view[position : self._filled]
-            self._buffer = grown
-        elif position:
-            view[:rest] = bytes(view[position : self._filled])
-        self._filled = rest
+    def _stop(self) -> None:
+        self._reader.stop()
+        if self._writer is not None:
+            self._writer.close()

@@ -1,16 +1,18 @@
 """A broker's endpoint on the real network.
 
 Why:    implements `base.network.Network` over TCP; the simulator implements it over virtual time.
-How:    listens for peers, and opens one connection for each (peer, lane). An incoming connection
-        must first greet with this cluster's name, so that two clusters on one machine never mix. Of
-        several connections from one peer for one lane, only the latest is read.
+How:    listens for peers, and opens one connection for each (peer, lane). A message goes on the
+        connection that this broker opened; a reply goes back on the one that the peer opened
+        (`accepted.py`), and arrives as any message does (`replies.py`).
 Owns:   every socket between brokers.
-Source: design section 5."""
+Source: design section 5; docs/decisions/0072-replies.md."""
 
 import asyncio
 import logging
+import random
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -18,31 +20,24 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import OperatorError
 from strandline.base.network import Lane, PeerEvents
 from strandline.model.ids import BrokerId
+from strandline.network.accepted import Accepted
+from strandline.network.greeting import PROCESS_MAX, WIRE_VERSION, Greeting
 from strandline.network.handshakes import Handshakes
-from strandline.network.incoming import FRAME_BYTES_MAX, Incoming
+from strandline.network.opening import UNACKNOWLEDGED_MAX_MS
 from strandline.network.outgoing import CONNECT_TIMEOUT_MS, Outgoing
 from strandline.network.refusals import Refusals
+from strandline.network.replies import Connection, PeerProcesses, Replies
 from strandline.network.sockets import why_not_bound
 from strandline.network.streams import Stream, TlsStream
 from strandline.security.peers import PeerTls
 
 LISTEN_BACKLOG = 256
-WIRE_VERSION = 2
 ACCEPT_PAUSE_MS = 500
 """Out of descriptors or memory, peers wait so long in the kernel."""
 HANDSHAKE_COUNT_MAX = 256
 """TLS handshakes in progress; beyond it the one that has waited longest for its peer ends."""
 
 _log = logging.getLogger("strandline.network")
-
-
-class Greeting(msgspec.Struct, frozen=True, array_like=True):
-    """The first frame of a connection."""
-
-    wire_version: int
-    cluster: str
-    sender: BrokerId
-    lane: int
 
 
 class TcpNetwork:
@@ -70,9 +65,19 @@ class TcpNetwork:
         self._events: PeerEvents | None = None
         self._listener: socket.socket | None = None
         self._is_silent = False
-        self._incoming: dict[Incoming, Greeting | None] = {}
         self._outgoing: dict[tuple[BrokerId, Lane], Outgoing] = {}
         self._addresses: dict[BrokerId, tuple[str, int]] = {}
+        # From the system's randomness: it must differ from those of all other processes.
+        self._process = random.SystemRandom().randint(1, PROCESS_MAX)
+        self._processes = PeerProcesses(self._connections_to)
+        self._accepted = Accepted(
+            self_id=self_id,
+            cluster=cluster,
+            process=self._process,
+            delay_ms_to=self._delay_to,
+            on_message=_ignore,
+            on_process=self._processes.on_greeted,
+        )
 
     @property
     def port(self) -> int:
@@ -87,6 +92,7 @@ class TcpNetwork:
     def bind(self, events: PeerEvents) -> None:
         """See `base.network.Network.bind`."""
         self._events = events
+        self._accepted.on_message = events.on_message
 
     async def start(self) -> None:
         """Listen; raises OperatorError when the address is taken."""
@@ -127,8 +133,7 @@ class TcpNetwork:
         self._addresses.clear()
         if self._handshakes is not None:
             self._handshakes.stop()
-        for incoming in list(self._incoming):
-            incoming.close()
+        self._accepted.close()
 
     def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
         """See `base.network.Network.set_peer`."""
@@ -141,7 +146,14 @@ class TcpNetwork:
 
     def _connect(self, peer: BrokerId) -> None:
         for lane in Lane:
-            greeting = Greeting(WIRE_VERSION, self._cluster, self._self_id, int(lane))
+            greeting = Greeting(
+                WIRE_VERSION,
+                self._cluster,
+                self._self_id,
+                int(lane),
+                reads_replies=True,
+                process=self._process,
+            )
             self._outgoing[peer, lane] = Outgoing(
                 peer=peer,
                 lane=lane,
@@ -149,6 +161,7 @@ class TcpNetwork:
                 greeting=msgspec.msgpack.encode(greeting),
                 one_way_delay_ms=self._delay_to(peer),
                 tls=self._tls,
+                read_replies=partial(self._read_replies, peer, lane),
                 on_connected=self._on_connected,
                 on_lost=self._on_lost,
                 on_silence=self._on_silence,
@@ -161,6 +174,7 @@ class TcpNetwork:
             outgoing = self._outgoing.pop((peer, lane), None)
             if outgoing is not None:
                 outgoing.close()
+        self._processes.forget(peer)
 
     def silence(self, *, is_silent: bool) -> None:
         """Stop sending and reading, as if every link were cut; with False, start again.
@@ -174,16 +188,14 @@ class TcpNetwork:
             asyncio.get_running_loop().remove_reader(self._listener.fileno())
             if self._handshakes is not None:
                 self._handshakes.stop()
-            for incoming in self._incoming:
-                incoming.pause()
+            self._accepted.pause()
             ended, self._outgoing = self._outgoing, {}
             for outgoing in ended.values():
                 outgoing.close()
             for peer, lane in ended:
                 self._on_lost(peer, lane)
             return
-        for incoming in list(self._incoming):
-            incoming.close()
+        self._accepted.close()
         self._drop_waiting()
         asyncio.get_running_loop().add_reader(self._listener.fileno(), self._on_acceptable)
         for peer in self._addresses:
@@ -210,6 +222,10 @@ class TcpNetwork:
         outgoing = self._outgoing.get((peer, lane))
         return outgoing is not None and outgoing.send(parts, on_handed)
 
+    def reply(self, peer: BrokerId, lane: Lane, parts: Sequence[Buffer]) -> bool:
+        """See `base.network.Network.reply`."""
+        return self._accepted.reply(peer, lane, parts)
+
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
         """See `base.network.Network.backlog_bytes`."""
         outgoing = self._outgoing.get((peer, lane))
@@ -224,6 +240,27 @@ class TcpNetwork:
         if self._delays is None:
             return 0.0
         return self._delays(peer) if callable(self._delays) else self._delays.get(peer, 0.0)
+
+    def _connections_to(self, peer: BrokerId) -> Sequence[Connection]:
+        found = (self._outgoing.get((peer, lane)) for lane in Lane)
+        return [outgoing for outgoing in found if outgoing is not None]
+
+    def _read_replies(
+        self,
+        peer: BrokerId,
+        lane: Lane,
+        stream: Stream,
+        on_ended: Callable[[OSError | None], None],
+    ) -> Replies:
+        return Replies(
+            stream,
+            peer=peer,
+            lane=lane,
+            cluster=self._cluster,
+            on_process=self._processes.on_greeted,
+            on_message=_ignore if self._events is None else self._events.on_message,
+            on_ended=on_ended,
+        )
 
     def _on_connected(self, peer: BrokerId, lane: Lane) -> None:
         if self._events is not None:
@@ -258,10 +295,12 @@ class TcpNetwork:
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MAX_MS)
             if self._tls is not None and self._handshakes is not None:
                 self._handshakes.begin(sock, address[0], self._tls)
             else:
-                self._add(sock, peer=None)
+                self._add(sock, None)
 
     def _accept_again(self) -> None:
         if self._listener is not None and not self._is_silent:
@@ -272,66 +311,17 @@ class TcpNetwork:
             timeout_ms=CONNECT_TIMEOUT_MS,
             count_max=HANDSHAKE_COUNT_MAX,
             context_of=lambda _: tls.accepting,
-            on_done=lambda sock, _, __: self._add(TlsStream(sock), peer=tls.broker_of(sock)),
+            on_done=lambda sock, _, __: self._accepted.add(
+                TlsStream(sock), peer=tls.broker_of(sock)
+            ),
             on_refused=lambda host, _, reason: self._refusals.tell(host, reason),
-            on_plain=None if tls.is_required else lambda sock, _, __: self._add(sock, peer=None),
+            on_plain=None if tls.is_required else lambda sock, _, __: self._add(sock, None),
         )
 
-    def _add(self, stream: Stream, *, peer: BrokerId | None) -> None:
+    def _add(self, stream: Stream, peer: BrokerId | None) -> None:
         """`peer`: the broker that the certificate names; None without TLS."""
-        incoming = Incoming(stream, peer=peer, on_frame=self._on_frame, on_closed=self._on_closed)
-        self._incoming[incoming] = None
+        self._accepted.add(stream, peer=peer)
 
-    def _on_closed(self, incoming: Incoming) -> None:
-        self._incoming.pop(incoming, None)
 
-    def _on_frame(self, incoming: Incoming, frame: memoryview) -> None:
-        greeting = self._incoming.get(incoming)
-        if greeting is None:
-            greeting = self._check_greeting(frame)
-            if incoming.peer not in (None, greeting.sender):
-                _log.warning(
-                    "refused a connection that says it is broker %d, with the certificate of "
-                    "broker %d",
-                    greeting.sender,
-                    incoming.peer,
-                )
-                raise ValueError("another broker's certificate")
-            self._close_earlier(incoming, greeting)
-            self._incoming[incoming] = greeting
-            incoming.frame_bytes_max = FRAME_BYTES_MAX
-            return
-        if self._events is not None:
-            self._events.on_message(greeting.sender, Lane(greeting.lane), frame)
-
-    def _close_earlier(self, incoming: Incoming, greeting: Greeting) -> None:
-        """Close earlier connections from this peer for this lane: unread messages on them are
-        outdated, and may be from a process that has ended. Raises ValueError if a later connection
-        exists."""
-        is_earlier = True
-        for other, known in list(self._incoming.items()):  # In the order in which they were made.
-            if other is incoming:
-                is_earlier = False
-            elif known == greeting and is_earlier:
-                other.close()
-            elif known == greeting:
-                raise ValueError("there is a later connection")
-
-    def _check_greeting(self, frame: memoryview) -> Greeting:
-        try:
-            greeting = msgspec.msgpack.decode(frame, type=Greeting)
-            Lane(greeting.lane)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            _log.warning("refused a connection that is no broker's: %s", error)
-            raise ValueError("no greeting") from error
-        if greeting.wire_version != WIRE_VERSION or greeting.cluster != self._cluster:
-            _log.warning(
-                "refused broker %d: cluster '%s', wire version %d; here '%s', %d",
-                greeting.sender,
-                greeting.cluster,
-                greeting.wire_version,
-                self._cluster,
-                WIRE_VERSION,
-            )
-            raise ValueError("another cluster's broker")
-        return greeting
+def _ignore(_peer: BrokerId, _lane: Lane, _message: memoryview) -> None:
+    """What messages are for before a receiver is bound."""

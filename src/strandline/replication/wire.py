@@ -54,6 +54,10 @@ class Kind(IntEnum):
     RELAYED = 18
 
 
+APPENDS = frozenset((Kind.APPEND, Kind.PEER_APPEND, Kind.RELAYED))
+"""The kinds with record batches."""
+
+
 class Ability(IntFlag):
     """What a broker's release can do, as its heartbeats say; earlier releases: nothing.
 
@@ -264,6 +268,6 @@ def decode_append(message: memoryview) -> tuple[AppendHead, memoryview]:
         head = _append_heads.decode(message[_HEAD.size : _HEAD.size + length])
     except (struct.error, msgspec.DecodeError) as error:
         raise ProtocolError(f"bad append: {error}") from error
-    if kind not in (Kind.APPEND, Kind.PEER_APPEND, Kind.RELAYED):
-        raise ProtocolError(f"message of kind {kind} on the bulk lane")
+    if kind not in APPENDS:
+        raise ProtocolError(f"message of kind {kind} is no append")
     return head, message[_HEAD.size + length :]

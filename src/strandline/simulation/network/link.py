@@ -13,6 +13,7 @@ How:    a `Pipe` is one connection as the kernels know it. A message arrives aft
         sent on it vanishes, and nobody says so; a new connection works.
         `break_late`: the sender has given the connection up, and what it had sent comes all the
         same, after what it sends again on the next one.
+        Replies have a pipe of their own, back to the opener of the connection (`Pipe.replies`).
 Owns:   what is under way.
 Source: design section 10; base/network.py."""
 
@@ -65,7 +66,7 @@ class Receiver(Protocol):
 
     process: Process
 
-    def receive(self, sender: BrokerId, lane: Lane, data: bytes) -> None:
+    def receive(self, pipe: "Pipe", data: bytes) -> None:
         """One message, inside the process."""
 
 
@@ -79,11 +80,15 @@ class _Segment:
 
 @dataclass(slots=True, eq=False)
 class Pipe:
-    """See the module. `on_room` and `on_broken` tell the sender's endpoint."""
+    """See the module. `on_room` and `on_broken` tell the sender's endpoint.
+
+    opener: the process that sends here. replies: the way back on the same connection; what breaks
+    or swallows one does the same to the other. A pipe for replies has none."""
 
     scheduler: Scheduler
     rng: random.Random
     sender: BrokerId
+    opener: Process
     lane: Lane
     link: Link
     link_back: Link
@@ -91,7 +96,11 @@ class Pipe:
     receiver_is_powered: Callable[[], bool]
     on_room: Callable[[], None]
     on_broken: Callable[[], None]
+    replies: "Pipe | None" = None
+    number: int = 0
+    """Of the connection, of all in this run; 0 before it is up."""
     is_broken: bool = False
+    broken_at_us: int = 0
     is_swallowed: bool = False
     is_given_up: bool = False
     """Nothing was acknowledged for so long that it was broken."""
@@ -146,12 +155,14 @@ class Pipe:
         if not self.is_broken and not self.is_swallowed:
             self.is_swallowed = True
             self._stall_all()
+        if self.replies is not None:
+            self.replies.swallow()
 
     def break_late(self, late_us: int) -> None:
         """The sender gives up the connection; what is under way comes, `late_us` later than due."""
         if self.is_broken:
             return
-        self.is_broken = True
+        self._mark_broken()
         if not self.is_swallowed:
             self.late_count += len(self._under_way)
             self._delay(late_us)
@@ -163,7 +174,7 @@ class Pipe:
         """End the connection; the sender hears of it a little later."""
         if self.is_broken:
             return
-        self.is_broken = True
+        self._mark_broken()
         arriving_count = self.rng.randint(0, len(self._under_way))
         late_us = 0
         if self.rng.random() < 0.3:
@@ -178,6 +189,12 @@ class Pipe:
         self.lost_count += len(self._stalled)
         self._stalled.clear()
         self.scheduler.after(detected_after_us, self.on_broken)
+
+    def _mark_broken(self) -> None:
+        self.is_broken = True
+        self.broken_at_us = self.scheduler.now_us
+        if self.replies is not None:
+            self.replies.break_now(0)
 
     def _delay(self, late_us: int) -> None:
         """What is under way comes so much later, in its order."""
@@ -238,7 +255,7 @@ class Pipe:
 
     def _deliver(self, data: bytes) -> None:
         self.inflight_bytes -= len(data)
-        self.receiver.receive(self.sender, self.lane, data)
+        self.receiver.receive(self, data)
         if not self.is_broken:
             self.on_room()
 

@@ -26,6 +26,7 @@ from strandline.network.outgoing import (
     RECONNECT_MAX_MS,
 )
 from strandline.simulation.network.link import Link, Pipe, Receiver
+from strandline.simulation.network.replies import Opened, Replies, add_replies
 from strandline.simulation.world.process import Process
 from strandline.simulation.world.scheduler import US_PER_MS, Scheduler
 
@@ -108,10 +109,15 @@ class SimFabric:
         link.is_cut = False
         cut_us = self.scheduler.now_us - link.cut_at_us
         for pipe in list(self._pipes):
+            replies = pipe.replies
             if pipe.link is link:
                 pipe.on_healed(cut_us)
+                if replies is not None:
+                    replies.on_acknowledgements_healed()
             elif pipe.link_back is link:
                 pipe.on_acknowledgements_healed()
+                if replies is not None:
+                    replies.on_healed(cut_us)
 
     def reset(self, source: BrokerId, target: BrokerId) -> None:
         """Break the connections that `source` has to `target`."""
@@ -129,6 +135,8 @@ class SimFabric:
                 self.break_pipe(pipe, 0)
             elif leads_to == broker and powered and not pipe.link_back.is_cut:
                 self.break_pipe(pipe, pipe.link_back.latency_us)
+            elif leads_to == broker and pipe.replies is not None:
+                pipe.replies.break_now(0)
 
     def swallow(self, one: BrokerId, other: BrokerId) -> None:
         """The connections between the two that are up are dead from now on; neither is informed."""
@@ -186,6 +194,7 @@ class SimFabric:
         """A connection is up."""
         self._pipes[pipe] = target
         self.counters.connected_count += 1
+        pipe.number = self.counters.connected_count
 
     def break_pipe(self, pipe: Pipe, detected_after_us: int) -> None:
         """End a connection; its sender hears of it after `detected_after_us`."""
@@ -221,8 +230,6 @@ class _Outgoing:
         self._fabric = network.fabric
         self._queue: deque[_Queued] = deque()
         self._pipe: Pipe | None = None
-        self._connection = 0
-        """The number of the present connection, of all in this run."""
         self._pump_scheduled = False
         self._backoff_ms = RECONNECT_FIRST_MS
         self._closed = False
@@ -235,7 +242,8 @@ class _Outgoing:
         data = b"".join(parts)
         recorder = self._fabric.recorder
         if recorder is not None:
-            here, connection = self._network.self_id, self._connection
+            here = self._network.self_id
+            connection = 0 if self._pipe is None else self._pipe.number
             recorder.on_sent(here, self.peer, self.lane, connection=connection, data=data)
         pipe = self._pipe
         if pipe is not None and not self._queue and pipe.has_room and not pipe.is_broken:
@@ -253,6 +261,18 @@ class _Outgoing:
         """See `network.outgoing.Outgoing.renew`."""
         if self._pipe is not None:
             self._fabric.break_pipe(self._pipe, 0)
+
+    def receive_reply(self, pipe: Pipe, data: bytes) -> None:
+        """See `replies.Opened`: nothing comes any more once the loss has been told."""
+        if pipe is self._pipe and not self._closed:
+            self._network.receive_reply(pipe, data)
+
+    def expect_process(self, process: Process) -> None:
+        """See `replies.Opened`."""
+        pipe = self._pipe
+        if pipe is not None and pipe.receiver.process is not process:
+            self._fabric.break_pipe(pipe, 0)
+            self._lose(pipe)
 
     def close(self) -> None:
         """Drop the connection and all that is queued, for good."""
@@ -280,6 +300,7 @@ class _Outgoing:
             scheduler=fabric.scheduler,
             rng=fabric.rng,
             sender=here,
+            opener=self._process,
             lane=self.lane,
             link=there,
             link_back=back,
@@ -288,6 +309,7 @@ class _Outgoing:
             on_room=self._on_room,
             on_broken=lambda: self._on_pipe_broken(pipe),
         )
+        add_replies(pipe, fabric, acceptor=self.peer, opened=self)
         self._process.after(round_trip_us, partial(self._on_established, pipe))
 
     def _fail_to_connect(self) -> None:
@@ -307,7 +329,6 @@ class _Outgoing:
         self._pipe = pipe
         self.is_up = True
         self._fabric.add_pipe(pipe, self.peer)
-        self._connection = self._fabric.counters.connected_count
         if self._fabric.is_silent(pipe.receiver):
             pipe.swallow()
         self._network.report_connected(self.peer, self.lane)
@@ -378,6 +399,7 @@ class SimNetwork:
         self._outgoing: dict[tuple[BrokerId, Lane], _Outgoing] = {}
         self._peers: dict[BrokerId, None] = {}
         self._is_silent = False
+        self._replies = Replies(fabric, self._opened_to)
 
     def start(self) -> None:
         """Listen."""
@@ -422,6 +444,7 @@ class SimNetwork:
             outgoing = self._outgoing.pop((peer, lane), None)
             if outgoing is not None:
                 outgoing.close()
+        self._replies.forget(peer)
 
     def send(
         self,
@@ -434,11 +457,21 @@ class SimNetwork:
         outgoing = self._outgoing.get((peer, lane))
         if not self.process.is_usable or outgoing is None or not outgoing.send(parts, on_handed):
             return False
-        counters = self.fabric.counters
-        size = sum(map(len, parts))
-        counters.sent_count[self.self_id, peer, lane] += 1
-        counters.sent_bytes += size
-        counters.way_bytes[self.self_id, peer] += size
+        self._count(peer, lane, sum(map(len, parts)))
+        return True
+
+    def reply(self, peer: BrokerId, lane: Lane, parts: Sequence[Buffer]) -> bool:
+        """See `base.network.Network`."""
+        if not self.process.is_usable or self._is_silent:
+            return False
+        data = b"".join(parts)
+        pipe = self._replies.reply(peer, lane, data)
+        if pipe is None:
+            return False
+        recorder = self.fabric.recorder
+        if recorder is not None:
+            recorder.on_sent(self.self_id, peer, lane, connection=pipe.number, data=data)
+        self._count(peer, lane, len(data))
         return True
 
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
@@ -451,9 +484,31 @@ class SimNetwork:
         outgoing = self._outgoing.get((peer, lane))
         return outgoing is not None and outgoing.is_up
 
+    def _count(self, peer: BrokerId, lane: Lane, size: int) -> None:
+        counters = self.fabric.counters
+        counters.sent_count[self.self_id, peer, lane] += 1
+        counters.sent_bytes += size
+        counters.way_bytes[self.self_id, peer] += size
+
+    def _opened_to(self, peer: BrokerId) -> list[Opened]:
+        found = (self._outgoing.get((peer, lane)) for lane in Lane)
+        return [outgoing for outgoing in found if outgoing is not None]
+
     # ---- for pipes and connections -----------------------------------------------------------
 
-    def receive(self, sender: BrokerId, lane: Lane, data: bytes) -> None:
+    def receive(self, pipe: Pipe, data: bytes) -> None:
+        """See `link.Receiver`."""
+        self._replies.on_accepted(pipe)
+        self._hand_on(pipe.sender, pipe.lane, data)
+
+    def receive_reply(self, pipe: Pipe, data: bytes) -> None:
+        """A reply has come on a connection that this endpoint opened."""
+        assert pipe.replies is not None
+        peer = pipe.replies.sender
+        self._replies.on_process(peer, pipe.receiver.process)
+        self._hand_on(peer, pipe.lane, data)
+
+    def _hand_on(self, sender: BrokerId, lane: Lane, data: bytes) -> None:
         """Hand one message on, in memory that is taken back afterwards."""
         counters = self.fabric.counters
         counters.delivered_count += 1

@@ -16,7 +16,13 @@ from collections.abc import Collection, Mapping
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.messages import NO_HINT, AppendRequest, AppendResponse
-from strandline.replication.wire import Kind, decode_append, decode_peer_catchup_order, decode_raft
+from strandline.replication.wire import (
+    APPENDS,
+    Kind,
+    decode_append,
+    decode_peer_catchup_order,
+    decode_raft,
+)
 from strandline.simulation.invariants.checker import Checker
 from strandline.simulation.invariants.facts import (
     AnswerReceived,
@@ -47,13 +53,14 @@ class TrafficRecorder:
         self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
     ) -> None:
         """`sender` gave a message to the connection with this number."""
-        if lane is Lane.CONTROL and data[0] == Kind.PEER_CATCHUP_ORDER:
+        kind = data[0]
+        if kind == Kind.PEER_CATCHUP_ORDER:
             order = decode_peer_catchup_order(memoryview(data)[1:])
             self._report_sent(sender, order.request.to, None, order.group, order.request.request)
-        elif lane is Lane.BULK:
+        elif kind in APPENDS:
             head, payload = decode_append(memoryview(data))
             self._report_passed(sender, peer, head.group, head.request)
-            if data[0] == Kind.APPEND:
+            if kind == Kind.APPEND:
                 self._report_sent(sender, peer, connection, head.group, head.request)
                 for other in head.to:
                     self._report_sent(sender, other, None, head.group, head.request)
@@ -93,7 +100,7 @@ class TrafficRecorder:
 
     def on_delivered(self, sender: BrokerId, receiver: BrokerId, lane: Lane, data: bytes) -> None:
         """A message of `sender` has reached `receiver`."""
-        if lane is not Lane.CONTROL or data[0] != Kind.RAFT:
+        if data[0] != Kind.RAFT:
             return
         for group, message in decode_raft(memoryview(data)[1:]):
             if isinstance(message, AppendResponse) and message.hint != NO_HINT:
