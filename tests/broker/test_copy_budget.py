@@ -32,6 +32,7 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from strandline.replication.wire import APPENDS
 from strandline.simulation.world.scheduler import US_PER_MS
 
 REGIONS = {1: "east", 2: "east", 3: "east", 4: "west", 5: "west"}
@@ -55,7 +56,7 @@ class Meter:
         self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
     ) -> None:
         """A message was given to a connection."""
-        if lane is Lane.BULK and REGIONS[sender] != REGIONS[peer]:
+        if data[0] in APPENDS and REGIONS[sender] != REGIONS[peer]:
             self.sent.append((self._scheduler.now_us // US_PER_MS, sender, len(data)))
 
     def on_delivered(self, sender: BrokerId, receiver: BrokerId, lane: Lane, data: bytes) -> None:

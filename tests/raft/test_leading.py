@@ -422,3 +422,68 @@ def test_only_a_leader_has_plans() -> None:
     assert dict(member.raft.progress) == {}
     with pytest.raises(AssertionError, match="only a leader"):
         member.propose()
+
+
+# ---- answers that overtake each other ------------------------------------------------------------
+# Acknowledgements are replies on one connection, and go on another one while there is none for
+# replies: around a reconnection, and beside all other messages, each order is possible.
+
+
+def test_an_earlier_acknowledgement_that_comes_late_takes_nothing_back() -> None:
+    member = Member().lead_established()
+    member.propose(3)
+    member.send_all(2)
+    member.hear(2, 3)
+    before = member.raft.progress[2].next_index
+    assert marks(member.hear(2, 2, 1)) == []
+    progress = member.raft.progress[2]
+    assert (progress.match_written, progress.match_flushed) == (3, 3)
+    assert (progress.next_index, progress.is_probing) == (before, False)
+
+
+def test_a_refusal_that_comes_after_a_later_success_costs_a_probe_and_no_commit() -> None:
+    member = Member().lead_established()
+    member.propose(3)
+    member.flush()
+    member.send_all(2)
+    member.hear(2, 3)
+    assert member.raft.commit == 3
+    member.propose()
+    member.send_all(2)
+    member.receive(2, AppendResponse(member.raft.epoch, False, hint=1, hint_epoch=1))
+    assert member.raft.commit == 3
+    request = member.send_all(2)
+    assert isinstance(request, AppendRequest)
+    assert request.prev_index <= 3, "the follower has it, whichever it is"
+    member.hear(2, 4)
+    progress = member.raft.progress[2]
+    assert (progress.match_written, progress.match_flushed) == (4, 4)
+    assert not progress.is_probing
+    assert marks(member.flush()) == [(4, 4)]
+
+
+def test_a_success_that_comes_after_a_later_refusal_is_believed_as_far_as_it_goes() -> None:
+    """The follower had it durably when it said so, in this epoch."""
+    member = Member().lead_established()
+    member.propose(3)
+    member.send_all(2)
+    member.receive(2, AppendResponse(member.raft.epoch, False, hint=0, hint_epoch=1))
+    member.hear(2, 1)
+    progress = member.raft.progress[2]
+    assert (progress.match_flushed, progress.next_index) == (1, 2)
+    member.send_all(2)
+    member.hear(2, 3)
+    assert (progress.match_flushed, progress.is_probing) == (3, False)
+
+
+def test_an_acknowledgement_that_a_vote_request_overtook_counts_for_nothing_in_the_next_epoch() -> (
+    None
+):
+    member = Member().lead_established()
+    member.propose()
+    member.flush()
+    late = AppendResponse(member.raft.epoch, True, 1, 1)
+    member.receive(3, AppendResponse(member.raft.epoch + 1, False, hint=-2))
+    assert not member.raft.is_leader
+    assert member.receive(2, late) == []
+    assert member.raft.commit == 0

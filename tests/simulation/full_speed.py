@@ -5,13 +5,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.leader.requests import AppendResult
 from strandline.replication.replica.replica import Replica
-from strandline.replication.wire import decode_append
+from strandline.replication.wire import APPENDS, decode_append
 from strandline.simulation.network.link import Pipe
 from strandline.simulation.world.world import World
 
@@ -131,7 +130,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SentEntries]:
     transmit = Pipe.transmit
 
     def counting(pipe: Pipe, data: bytes) -> None:
-        if pipe.lane is Lane.BULK:
+        if data[0] in APPENDS:
             sent.add(pipe, data)
         transmit(pipe, data)
 

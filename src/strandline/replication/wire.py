@@ -1,8 +1,11 @@
 """Messages between brokers as bytes.
 
-    control lane     u8 kind, msgpack body
-    bulk lane        u8 kind = APPEND, PEER_APPEND or RELAYED, u32 length of the head, msgpack head
+    control          u8 kind, msgpack body
+    append           u8 kind = APPEND, PEER_APPEND or RELAYED, u32 length of the head, msgpack head
                      (group, AppendRequest), record batches
+
+Appends are sent on the bulk lane, and their acknowledgements are replies there. All other messages
+go on the control lane.
 
 Why:    one place knows the layout; everything else handles values.
 How:    one frame carries all Raft messages that a broker has for a peer at the end of a pass

@@ -4,14 +4,18 @@ Why:    thousands of groups may send in one pass: a network message for each cos
         content.
 How:    one message for each peer carries all groups' messages; one for all peers the new leaders.
         Messages for unconnected peers are dropped: the senders retry.
+            Acknowledgements of appends are replies on the bulk lane: TCP's acknowledgement of the
+        append rides on them. So they may overtake messages on the control lane, and the other way
+        round. Without a connection for replies, they go on the control lane.
 Owns:   the unsent messages; one per broker.
-Source: design section 5."""
+Source: design section 5; docs/decisions/0072-replies.md."""
 
 from collections.abc import Collection
 
 from strandline.base.clock import Clock
 from strandline.base.network import Lane, Network
 from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.messages import AppendResponse
 from strandline.replication.wire import ControlMessage, Kind, LeaderEntry, encode_control
 
 
@@ -61,5 +65,19 @@ class ControlOutbox:
                 self._network.send(peer, Lane.CONTROL, [message])
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
-            if self._network.is_connected(peer, Lane.CONTROL):  # Elections address all voters.
-                self._network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])
+            rest = self._reply(peer, items)
+            if rest and self._network.is_connected(peer, Lane.CONTROL):  # Elections: all voters.
+                self._network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, rest)])
+
+    def _reply(
+        self, peer: BrokerId, items: list[tuple[GroupId, ControlMessage]]
+    ) -> list[tuple[GroupId, ControlMessage]]:
+        """Send the acknowledgements among `items` as a reply; what is left."""
+        replies = [item for item in items if type(item[1]) is AppendResponse]
+        if not replies:
+            return items
+        if not self._network.reply(peer, Lane.BULK, [encode_control(Kind.RAFT, replies)]):
+            return items
+        if len(replies) == len(items):
+            return []
+        return [item for item in items if type(item[1]) is not AppendResponse]

@@ -1,9 +1,10 @@
 """Dispatches each incoming message to its replica or component.
 
 Why:    groups share connections: one place checks the sender and the format for all of them.
-How:    batches arrive on the bulk lane, everything else on the control lane, by its kind (wire.py).
-        Any message shows that its sender is alive. An unreadable message is logged and dropped. A
-        message for a group that is not open is noted for its sender (early_appends.py).
+How:    by its kind (wire.py), on whichever lane it arrives: batches arrive on the bulk lane, and so
+        do acknowledgements, as replies; everything else arrives on the control lane. Any message
+        shows that its sender is alive. An unreadable message is logged and dropped. A message for a
+        group that is not open is noted for its sender (early_appends.py).
 Owns:   which lanes were connected: only those can be lost.
 Source: design section 5; `base.network.PeerEvents`."""
 
@@ -25,6 +26,7 @@ from strandline.replication.replica.entries import Entries
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared
 from strandline.replication.wire import (
+    APPENDS,
     Kind,
     LeaderEntry,
     decode_append,
@@ -86,10 +88,11 @@ class Inbound(PeerEvents):
         if self._contacts.on_received(peer):
             self._led.probe_returned(peer)
         try:
-            if lane is Lane.BULK:
+            kind = message[0]
+            if kind in APPENDS:
                 self._on_append(peer, message)
             else:
-                self._on_control(peer, message[0], message[1:])
+                self._on_control(peer, kind, message[1:])
         except (ProtocolError, ApiError, ValueError) as error:
             _log.warning("dropped a message from broker %d: %s", peer, error)
 
