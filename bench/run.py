@@ -6,7 +6,7 @@
                                            promotion, returning-region, crossed-bytes, stand-ins,
                                            spark, lake, stream, plan, audit, cold, tiered,
                                            restore, tls, access, quotas, idle-tls,
-                                           scram-flood, cores
+                                           scram-flood, cores, idle
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -34,6 +34,7 @@ import bench.cold
 import bench.controller_log
 import bench.cores
 import bench.crossed_bytes
+import bench.idle
 import bench.lake
 import bench.logins
 import bench.partitions
@@ -339,6 +340,11 @@ def crossed_bytes(work: Path) -> None:
     bench.crossed_bytes.measure(work, partial(say, "crossed-bytes"))
 
 
+def idle(work: Path) -> None:
+    """What crosses while nothing is asked of five brokers in three regions; with Kafka, too."""
+    bench.idle.measure(work, partial(say, "idle"))
+
+
 def stand_ins(work: Path) -> None:
     """1,000 partitions that lose a voter each, and have an observer; then two of four voters."""
     told = partial(say, "stand-ins")
@@ -448,6 +454,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "cores": cores,
     "idle-tls": idle_tls,
     "scram-flood": scram_flood,
+    "idle": idle,
 }
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chaos.brokers import Brokers
-from chaos.hosts import ATLANTIC, BROKER_IDS, BROKERS, CLIENTS, Host, links_between
+from chaos.hosts import ATLANTIC, BROKER_IDS, BROKERS, CLIENTS, Host, Profile, links_between
 from chaos.network import Network
 from chaos.plan import Fault
 from chaos.targets import Kind, Target
@@ -35,11 +35,11 @@ CLONE_NEWNET = 0x40000000
 
 
 @contextmanager
-def strandline_far_apart(work: Path) -> Iterator[Network]:
+def strandline_far_apart(work: Path, profile: Profile = ATLANTIC) -> Iterator[Network]:
     """Five brokers that serve, and the network between them."""
     directory = work / "strandline"
     directory.mkdir(parents=True)
-    with Network(directory, ATLANTIC) as network:
+    with Network(directory, profile) as network:
         brokers = Brokers(directory, network, frugal=0)
         try:
             brokers.start(BROKER_IDS)
@@ -49,11 +49,11 @@ def strandline_far_apart(work: Path) -> Iterator[Network]:
 
 
 @contextmanager
-def kafka_far_apart(work: Path) -> Iterator[tuple[Network, str]]:
+def kafka_far_apart(work: Path, profile: Profile = ATLANTIC) -> Iterator[tuple[Network, str]]:
     """The same of Kafka's, and where they are to be found."""
     directory = work / "kafka"
     (directory / "wan").mkdir(parents=True)
-    with Network(directory, ATLANTIC) as network:
+    with Network(directory, profile) as network:
         nodes = [
             f"node {one.name} {one.region} {network.namespace(one).name} {one.address}\n"
             for one in BROKERS
@@ -94,13 +94,13 @@ def cut_off(name: str, inside: tuple[Host, ...], outside: tuple[Host, ...]) -> F
     return Fault(1, 0, 1, Kind.CUT, Target(name, links=links))
 
 
-def make_topic(admin: AdminClient, name: str) -> None:
+def make_topic(admin: AdminClient, name: str, *, partitions: int = PARTITIONS) -> None:
     """Its preferred leaders are in the east, its other replicas everywhere."""
     rows = []
-    for number in range(PARTITIONS):
+    for number in range(partitions):
         first = PREFERRED[number % len(PREFERRED)]
         rows.append([first, *(one for one in BROKER_IDS if one != first)])
-    topic = NewTopic(name, PARTITIONS, replica_assignment=rows, config={"min.insync.replicas": "3"})
+    topic = NewTopic(name, partitions, replica_assignment=rows, config={"min.insync.replicas": "3"})
     end = time.monotonic() + STEADY_S_MAX
     while True:
         try:
@@ -113,7 +113,9 @@ def make_topic(admin: AdminClient, name: str) -> None:
         time.sleep(1)
 
 
-def wait_steady(admin: AdminClient, name: str, *, looks: int = 1) -> None:
+def wait_steady(
+    admin: AdminClient, name: str, *, partitions: int = PARTITIONS, looks: int = 1
+) -> None:
     """Until preferred replicas lead, and everybody is in sync, in so many looks in a row, a second
     apart: a broker that was cut off may tell of the time before."""
     end = time.monotonic() + STEADY_S_MAX
@@ -122,7 +124,7 @@ def wait_steady(admin: AdminClient, name: str, *, looks: int = 1) -> None:
         found = {}
         try:
             found = admin.list_topics(name, timeout=ASK_S).topics[name].partitions
-            if len(found) == PARTITIONS and all(
+            if len(found) == partitions and all(
                 one.leader == one.replicas[0] and len(one.isrs) == len(BROKER_IDS)
                 for one in found.values()
             ):

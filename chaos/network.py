@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from chaos import processes
 from chaos.hosts import CALM, HOSTS, PREFIX_BITS, ChaosError, Host, Profile, one_way_ms
@@ -19,6 +20,13 @@ from chaos.targets import Kind
 
 TUN = Path("/dev/net/tun")
 TUN_NUMBER = (10, 200)
+
+
+class Sent(NamedTuple):
+    """What a host has sent to another one, IP headers included."""
+
+    size_bytes: int
+    packets: int
 
 
 class Network:
@@ -61,11 +69,15 @@ class Network:
 
     def sent_bytes(self) -> dict[tuple[str, str], int]:
         """{(host that sends, host that is sent to): bytes so far, IP headers included}."""
+        return {link: sent.size_bytes for link, sent in self.sent().items()}
+
+    def sent(self) -> dict[tuple[str, str], Sent]:
+        """{(host that sends, host that is sent to): all so far}."""
         assert self._relay is not None and self._relay.stdin is not None
         self._relay.stdin.write(b"\n")
         self._relay.stdin.flush()
         told = json.loads(self._answer())
-        return {(HOSTS[one].name, HOSTS[other].name): count for one, other, count in told}
+        return {(HOSTS[one].name, HOSTS[other].name): Sent(*sent) for one, other, *sent in told}
 
     def _make(self) -> None:
         if not TUN.exists():

@@ -6,7 +6,7 @@ How:    the relay reads a packet that a host sends, drops it or keeps it until i
         it to the device of its destination; packets on one link keep their order. A line of JSON on
         standard input sets the state of all links, [[from, to, delay_ms, loss, is_cut, jitter_ms],
         ...] with hosts by number; the relay answers with a line. After an empty line it answers how
-        many bytes each host has sent to each other one, [[from, to, bytes], ...], IP headers
+        much each host has sent to each other one, [[from, to, bytes, packets], ...], IP headers
         included. It ends with its standard input.
 Owns:   the devices `wan0` in the namespaces that the command line names as NAMESPACE=ADDRESS.
 Source: Linux, tuntap.rst; virtio_net_hdr (packets pass whole, before they are cut in segments)."""
@@ -50,6 +50,7 @@ class LinkState:
     last_due_ns: int = 0
     sent_bytes: int = 0
     """Cut, lost or not."""
+    sent_packets: int = 0
 
 
 class Relay:
@@ -70,7 +71,9 @@ class Relay:
         if not line.strip():
             hosts = range(len(self._devices))
             sent = [
-                [one, other, self._links[one][other].sent_bytes] for one in hosts for other in hosts
+                [one, other, link.sent_bytes, link.sent_packets]
+                for one in hosts
+                for other, link in enumerate(self._links[one])
             ]
             return json.dumps(sent)
         self.configure(line)
@@ -99,6 +102,7 @@ class Relay:
     def _keep(self, source: int, target: int, packet: bytes) -> None:
         link = self._links[source][target]
         link.sent_bytes += len(packet) - HEADER_BYTES
+        link.sent_packets += 1
         is_lost = link.loss > 0 and random.random() < link.loss
         if link.is_cut or is_lost or self._waiting_bytes > QUEUE_BYTES_MAX:
             return

@@ -499,9 +499,9 @@ class Sessions:
             self._answers.append((hear(self._follow, heartbeat, self._now), self._follow))
         elif what == "hear an answer" and self._answers:
             answer, follow = self._answers.pop(which % len(self._answers))
-            last = self._lead._answered_number
+            last = self._lead.answered_number
             self._lead.on_answer(answer, self._now)
-            if self._lead._answered_number > last:
+            if self._lead.answered_number > last:
                 self._answered_by = follow
         elif what == "lead":
             self._lead.lead(GroupId(which), Epoch(next(self._epochs)))

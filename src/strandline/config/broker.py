@@ -136,8 +136,10 @@ class ReplicationSection:
 
     heartbeat_interval_ms: int = key(
         100,
-        "The interval of heartbeats to each peer: one message for each pair of brokers, "
-        "whatever the number of partitions.",
+        "The shortest interval of heartbeats to each peer: one message for each pair of brokers, "
+        "whatever the number of partitions. Heartbeats are so frequent while something changes or "
+        "an answer is overdue; otherwise at most 0.55 of `election_timeout_ms` passes between two "
+        "of them, less if the round trip is long.",
         unit="ms",
         minimum=10,
         maximum=10_000,

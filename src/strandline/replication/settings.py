@@ -11,7 +11,8 @@ from strandline.base.errors import OperatorError
 class ReplicationSettings:
     """Must agree on all brokers of a cluster where it says so.
 
-    heartbeat_interval_ms:   between two heartbeats to a peer.
+    heartbeat_interval_ms:   the shortest interval of heartbeats to a peer; see
+                             `liveness.exchange_interval`.
     election_timeout_ms:     the least time without a leader's sign of life before a follower stands
                              for election, and for which it refuses to vote against that leader.
                              Leases rest on it: must agree.

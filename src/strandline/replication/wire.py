@@ -52,6 +52,7 @@ class Kind(IntEnum):
     OPENED = 8
     PEER_CATCHUP_ORDER = 12
     NOT_RELAYED = 13
+    EXCHANGE = 14
     APPEND = 16
     PEER_APPEND = 17
     RELAYED = 18
@@ -71,7 +72,8 @@ class Ability(IntFlag):
     CONTROLLER_VOTES: vote in the controller's group without being a seed: a replica without state
     takes no part until the group's leader lets it (`replication.host.opening`).
     TIERING: read TIER markers in logs (`records.marker`).
-    BUCKET_IDENTITIES: record which bucket a name stands for, and read `Reset` markers (0068)."""
+    BUCKET_IDENTITIES: record which bucket a name stands for, and read `Reset` markers (0068).
+    EXCHANGES: answer a heartbeat with `Exchange` (`liveness.heartbeat_exchanges`)."""
 
     PEER_CATCHUP = 1
     PEER_CATCHUP_COMPACTED = 2
@@ -80,6 +82,7 @@ class Ability(IntFlag):
     CONTROLLER_VOTES = 16
     TIERING = 32
     BUCKET_IDENTITIES = 64
+    EXCHANGES = 128
 
 
 ABILITIES = (
@@ -90,6 +93,7 @@ ABILITIES = (
     | Ability.CONTROLLER_VOTES
     | Ability.TIERING
     | Ability.BUCKET_IDENTITIES
+    | Ability.EXCHANGES
 )
 """Those of this release."""
 
@@ -125,6 +129,20 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
     version: int
     refused: list[tuple[GroupId, Epoch]]
     nonce: int = 0
+
+
+class Exchange(msgspec.Struct, frozen=True, array_like=True):
+    """A heartbeat, an answer to one, or both, between releases with `Ability.EXCHANGES`.
+
+    `begins`: the sender waits for the receiver's heartbeat. `came_back`: sent over the connection
+    that the receiver opened, so the receiver goes on with it there. `held_ms`: how long the sender
+    has kept the answer: no part of the round trip."""
+
+    begins: bool
+    came_back: bool = False
+    heartbeat: Heartbeat | None = None
+    answer: HeartbeatAnswer | None = None
+    held_ms: int = 0
 
 
 class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -190,6 +208,7 @@ RaftItems = list[tuple[GroupId, ControlMessage]]
 _encoder = msgspec.msgpack.Encoder()
 _heartbeats = msgspec.msgpack.Decoder(Heartbeat)
 _answers = msgspec.msgpack.Decoder(HeartbeatAnswer)
+_exchanges = msgspec.msgpack.Decoder(Exchange)
 _raft_items = msgspec.msgpack.Decoder(RaftItems)
 _leaders = msgspec.msgpack.Decoder(list[LeaderEntry])
 _groups = msgspec.msgpack.Decoder(list[GroupId])
@@ -220,6 +239,11 @@ def decode_heartbeat(body: memoryview) -> Heartbeat:
 def decode_heartbeat_answer(body: memoryview) -> HeartbeatAnswer:
     """Raises ProtocolError."""
     return _decode(_answers, body, "heartbeat answer")
+
+
+def decode_exchange(body: memoryview) -> Exchange:
+    """Raises ProtocolError."""
+    return _decode(_exchanges, body, "exchange of heartbeats")
 
 
 def decode_raft(body: memoryview) -> RaftItems:

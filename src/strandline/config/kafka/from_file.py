@@ -60,8 +60,8 @@ FILE_KEYS: tuple[FileKey, ...] = (
         "broker.heartbeat.interval.ms",
         INT,
         2_000,
-        "The interval of heartbeats between brokers: `[replication] heartbeat_interval_ms` of the "
-        "broker's file.",
+        "The shortest interval of heartbeats between brokers: `[replication] "
+        "heartbeat_interval_ms` of the broker's file.",
         lambda config: config.replication.heartbeat_interval_ms,
     ),
     _row(

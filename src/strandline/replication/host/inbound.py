@@ -9,7 +9,7 @@ Owns:   which lanes were connected: only those can be lost.
 Source: design section 5; `base.network.PeerEvents`."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.base.network import Lane, PeerEvents
@@ -21,15 +21,19 @@ from strandline.replication.host.bootstrap import GroupBootstrap
 from strandline.replication.host.early_appends import EarlyAppends
 from strandline.replication.host.leaders import Leaders
 from strandline.replication.host.led_groups import LedGroups
+from strandline.replication.liveness.heartbeat_exchanges import HeartbeatExchanges
 from strandline.replication.relay.forwarding import Relaying
 from strandline.replication.replica.entries import Entries
 from strandline.replication.replica.replica import Replica
 from strandline.replication.shared import Shared
 from strandline.replication.wire import (
     APPENDS,
+    Heartbeat,
+    HeartbeatAnswer,
     Kind,
     LeaderEntry,
     decode_append,
+    decode_exchange,
     decode_heartbeat,
     decode_heartbeat_answer,
     decode_history_answer,
@@ -45,7 +49,7 @@ _log = logging.getLogger("strandline.replication")
 
 
 class Inbound(PeerEvents):
-    """See the module. `send_heartbeat`: sends one to a peer at once."""
+    """See the module."""
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class Inbound(PeerEvents):
         relaying: Relaying,
         early_appends: EarlyAppends,
         group_bootstrap: GroupBootstrap,
-        send_heartbeat: Callable[[BrokerId], None],
+        exchanges: HeartbeatExchanges,
     ) -> None:
         self._self_id = shared.self_id
         self._replicas = replicas
@@ -73,7 +77,7 @@ class Inbound(PeerEvents):
         self._relaying = relaying
         self._early_appends = early_appends
         self._group_bootstrap = group_bootstrap
-        self._send_heartbeat = send_heartbeat
+        self._exchanges = exchanges
         self._connected: set[tuple[BrokerId, Lane]] = set()
         self._is_stopped = False
 
@@ -103,7 +107,7 @@ class Inbound(PeerEvents):
         self._connected.add((peer, lane))
         if lane is Lane.CONTROL:
             self._contacts.on_connected(peer)
-            self._send_heartbeat(peer)
+            self._exchanges.on_connected(peer)
             self._group_bootstrap.on_peer_connected(peer)
             known = self._leaders
             entries = [*known.led_by(self._self_id), *known.led_by(peer), *known.own_ended]
@@ -158,6 +162,31 @@ class Inbound(PeerEvents):
         if over:
             self._outbox.send_now(peer, Kind.LEADERS, over)
 
+    def _apply_heartbeat(self, peer: BrokerId, heartbeat: Heartbeat) -> None:
+        for state, epoch in self._liveness.on_heartbeat(peer, heartbeat):
+            replica = self._replicas.get(state.group)
+            if replica is not None:
+                replica.on_leader_found(peer, epoch)
+
+    def _apply_answer(self, peer: BrokerId, answer: HeartbeatAnswer, held_ms: int = 0) -> None:
+        for group, epoch in self._contacts.on_heartbeat_answer(peer, answer, held_ms=held_ms):
+            replica = self._replicas.get(group)
+            if replica is not None and epoch > replica.epoch:
+                replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
+
+    def _on_exchange(self, peer: BrokerId, body: memoryview) -> None:
+        exchange = decode_exchange(body)
+        if exchange.answer is not None:
+            self._apply_answer(peer, exchange.answer, exchange.held_ms)
+        if exchange.heartbeat is not None:
+            self._apply_heartbeat(peer, exchange.heartbeat)
+            self._exchanges.on_heartbeat(
+                peer,
+                exchange.heartbeat,
+                begins=exchange.begins,
+                came_back=exchange.came_back,
+            )
+
     def _on_control(self, peer: BrokerId, kind: int, body: memoryview) -> None:
         if kind == Kind.RAFT:
             for group, message in decode_raft(body):
@@ -168,20 +197,12 @@ class Inbound(PeerEvents):
                     replica.on_message(peer, message)
         elif kind == Kind.HEARTBEAT:
             heartbeat = decode_heartbeat(body)
-            announced = self._liveness.on_heartbeat(peer, heartbeat)
-            for state, epoch in announced:
-                replica = self._replicas.get(state.group)
-                if replica is not None:
-                    replica.on_leader_found(peer, epoch)
-            session = self._contacts.follow_session(peer)
-            if session.is_answered(heartbeat):
-                self._outbox.send_now(peer, Kind.HEARTBEAT_ANSWER, session.answer(heartbeat))
+            self._apply_heartbeat(peer, heartbeat)
+            self._exchanges.on_heartbeat(peer, heartbeat)
         elif kind == Kind.HEARTBEAT_ANSWER:
-            answer = decode_heartbeat_answer(body)
-            for group, epoch in self._contacts.on_heartbeat_answer(peer, answer):
-                replica = self._replicas.get(group)
-                if replica is not None and epoch > replica.epoch:
-                    replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
+            self._apply_answer(peer, decode_heartbeat_answer(body))
+        elif kind == Kind.EXCHANGE:
+            self._on_exchange(peer, body)
         elif kind == Kind.LEADERS:
             self._on_leaders(peer, decode_leaders(body))
         elif kind == Kind.PEER_CATCHUP_ORDER:

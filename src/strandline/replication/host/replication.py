@@ -31,6 +31,7 @@ from strandline.replication.host.led_groups import LedGroups
 from strandline.replication.host.opening import Opening
 from strandline.replication.host.removal import ReplicaRemoval
 from strandline.replication.liveness.fencing import Fencing
+from strandline.replication.liveness.heartbeat_exchanges import HeartbeatExchanges
 from strandline.replication.relay.forwarding import Relaying
 from strandline.replication.repair.log_repair import LogRepair
 from strandline.replication.replica.compactor import Compactor
@@ -39,7 +40,7 @@ from strandline.replication.replica.replica import Replica
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.shared import make_shared
-from strandline.replication.wire import Kind, LeaderEntry, encode_control
+from strandline.replication.wire import Kind, LeaderEntry
 
 JOURNAL = "state.journal"
 LATE_TICK_FACTOR = 3
@@ -119,13 +120,24 @@ class Replication:
         self.fencing = Fencing(self.replicas, self.led, self._peers, self.calls, shared)
         self.group_bootstrap = GroupBootstrap(self.replicas, shared, session)
         self.early_appends = EarlyAppends(self.replicas, clock, shared.outbox)
+        self.exchanges = self._make_exchanges()
         self._opening: Opening | None = None
         self._removal: ReplicaRemoval | None = None
         self._timer: Timer | None = None
-        self._ticked_ms = self._heartbeat_due_ms = self._full_silence_until_ms = 0
+        self._ticked_ms = self._full_silence_until_ms = 0
         self._stopped = False
         self.inbound = self._make_inbound()
         network.bind(self.inbound)
+
+    def _make_exchanges(self) -> HeartbeatExchanges:
+        return HeartbeatExchanges(
+            self._peers,
+            self_id=self.self_id,
+            contacts=self.contacts,
+            network=self.network,
+            clock=self.clock,
+            settings=self.settings,
+        )
 
     def _make_inbound(self) -> Inbound:
         return Inbound(
@@ -138,7 +150,7 @@ class Replication:
             relaying=self.relaying,
             early_appends=self.early_appends,
             group_bootstrap=self.group_bootstrap,
-            send_heartbeat=self.send_heartbeat,
+            exchanges=self.exchanges,
         )
 
     # ---- life ------------------------------------------------------------------------------------
@@ -171,13 +183,14 @@ class Replication:
             close_group=self.close_group,
         )
         self._ticked_ms = self.clock.monotonic_ms()
-        self._tick_later()
+        self._tick_later(self.exchanges.tick_ms)
 
     def stop(self) -> None:
         """Close the groups; nothing is sent from now on."""
         self._stopped = True
         self.inbound.stop()
         self.shared.outbox.stop()
+        self.exchanges.stop()
         if self._timer is not None:
             self._timer.cancel()
         self.calls.stop()
@@ -206,6 +219,7 @@ class Replication:
         self._peers.pop(peer, None)
         self.network.remove_peer(peer)
         self.liveness.remove_peer(peer)
+        self.exchanges.remove(peer)
 
     def open_group(self, spec: GroupSpec) -> Replica:
         """Open or create the replica of a group here. Raises OSError, StorageError."""
@@ -311,25 +325,16 @@ class Replication:
     def _send_call(self, peer: BrokerId, message: bytes) -> bool:
         return self.network.send(peer, Lane.CONTROL, [bytes((Kind.CALL,)), message])
 
-    def send_heartbeat(self, peer: BrokerId) -> None:
-        """Send a heartbeat at once, besides the regular ones."""
-        heartbeat = self.contacts.lead_session(peer).heartbeat(self.clock.monotonic_ms())
-        self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT, heartbeat)])
-
     # ---- time ------------------------------------------------------------------------------------
 
-    def _tick_later(self) -> None:
-        delay = max(1, self.settings.heartbeat_interval_ms // 2)
-        self._timer = self.clock.call_later(delay, self._tick)
+    def _tick_later(self, delay_ms: int) -> None:
+        self._timer = self.clock.call_later(max(1, delay_ms), self._tick)
 
     def _tick(self) -> None:
         now = self.clock.monotonic_ms()
         late = now - self._ticked_ms > LATE_TICK_FACTOR * self.settings.heartbeat_interval_ms
         self._ticked_ms = now
-        if now >= self._heartbeat_due_ms:
-            self._heartbeat_due_ms = now + self.settings.heartbeat_interval_ms
-            for peer in self._peers:
-                self.send_heartbeat(peer)
+        next_ms = self.exchanges.tick()
         if not late:
             self._judge()
         elif not self.liveness.forgive():
@@ -337,7 +342,7 @@ class Replication:
             self.clock.call_later(1, self._judge)
         self.group_bootstrap.tick()
         self.led.probe_stalled(now)
-        self._tick_later()
+        self._tick_later(next_ms)
 
     def _judge(self) -> None:
         """Act on peers that are silent."""

@@ -8,7 +8,8 @@ How:    each message shows that its sender is alive; for two election time-outs,
 Owns:   the sessions and the times of contact; one per broker.
 Source: Raft thesis 3.4; design sections 5 and 8."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
 
 from strandline.base.clock import Clock
@@ -37,6 +38,8 @@ class PeerContacts:
         # Unique numbers of sessions and nonces. A peer that was removed and added again gets a new
         # session, because its heartbeat numbers start again.
         self._unused = count(session)
+        self.on_change: Callable[[BrokerId], None] = _ignore
+        """Called with a peer when what this broker leads towards it changes."""
         # {peer: the session in which this broker leads towards it}
         self.leads: dict[BrokerId, LeadSession] = {}
         # {peer: the session in which it leads towards this broker}
@@ -57,7 +60,8 @@ class PeerContacts:
         """The session in which this broker leads towards `peer`."""
         session = self.leads.get(peer)
         if session is None:
-            session = self.leads[peer] = LeadSession(next(self._unused))
+            session = LeadSession(next(self._unused), partial(self._on_change, peer))
+            self.leads[peer] = session
         return session
 
     def follow_session(self, peer: BrokerId) -> FollowSession:
@@ -67,6 +71,9 @@ class PeerContacts:
             timeout_ms = self._settings.election_timeout_ms
             session = self.follows[peer] = FollowSession(self._unused, timeout_ms)
         return session
+
+    def _on_change(self, peer: BrokerId) -> None:
+        self.on_change(peer)
 
     def can_do(self, peer: BrokerId, ability: Ability) -> bool:
         """Whether the release at `peer` is known to have an ability."""
@@ -100,10 +107,12 @@ class PeerContacts:
         return round(session.rtt_ms)
 
     def on_heartbeat_answer(
-        self, peer: BrokerId, answer: HeartbeatAnswer
+        self, peer: BrokerId, answer: HeartbeatAnswer, *, held_ms: int = 0
     ) -> list[tuple[GroupId, Epoch]]:
-        """Returns the groups in which the peer refuses this broker, with its epochs there."""
-        refused = self.lead_session(peer).on_answer(answer, self._clock.monotonic_ms())
+        """Returns the groups in which the peer refuses this broker, with its epochs there.
+        `held_ms`: how long the peer kept the answer."""
+        now = self._clock.monotonic_ms()
+        refused = self.lead_session(peer).on_answer(answer, now, held_ms=held_ms)
         self.slowest_rtt_ms = int(max(session.rtt_ms for session in self.leads.values()))
         return refused
 
@@ -176,3 +185,7 @@ class PeerContacts:
                 session.last_contact_ms = now
                 session.contact += 1
         return True
+
+
+def _ignore(peer: BrokerId) -> None:
+    """Nothing sends heartbeats yet."""

@@ -20,20 +20,23 @@ How:    a leader's broker keeps, for each peer, the versioned set of (group, epo
 Owns:   one LeadSession and one FollowSession for each peer.
 Source: design section 5; Ongaro's thesis 6.4.1 for leases; decision 0035."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from strandline.model.ids import Epoch, GroupId
 from strandline.replication.wire import ABILITIES, Ability, Heartbeat, HeartbeatAnswer
 
 NEVER_MS = -(1 << 60)
 REMOVED = Epoch(0)
+RTT_GAIN = 0.25
+"""The share of a new sample in the smoothed round trip: idle brokers take few."""
 
 
 class LeadSession:
-    """The leader broker's side, for one peer."""
+    """The leader broker's side, for one peer. `on_change`: called when what it leads changes."""
 
-    def __init__(self, session: int) -> None:
+    def __init__(self, session: int, on_change: Callable[[], None] | None = None) -> None:
         self._session = session
+        self._on_change = on_change
         self._number = 0
         self._nonce = 0
         self._version = 1
@@ -45,7 +48,7 @@ class LeadSession:
         self._changes: dict[GroupId, tuple[int, Epoch]] = {}
         # Groups that the peer refused in its latest answer.
         self._refused: frozenset[GroupId] = frozenset()
-        self._answered_number = 0
+        self.answered_number = 0
         self.answered_sent_ms = NEVER_MS
         self.answered_ms = NEVER_MS
         self.rtt_ms = 0.0
@@ -80,15 +83,28 @@ class LeadSession:
             nonce=self._nonce,
         )
 
-    def on_answer(self, answer: HeartbeatAnswer, now_ms: int) -> list[tuple[GroupId, Epoch]]:
-        """Apply an answer; returns the refused groups with the peer's epochs."""
-        if answer.session != self._session or answer.number <= self._answered_number:
+    @property
+    def leads_any(self) -> bool:
+        """Whether this broker leads something towards the peer."""
+        return bool(self._led)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the peer acknowledges all of it."""
+        return self._acknowledged == self._version
+
+    def on_answer(
+        self, answer: HeartbeatAnswer, now_ms: int, *, held_ms: int = 0
+    ) -> list[tuple[GroupId, Epoch]]:
+        """Apply an answer, which the peer kept for `held_ms`; returns the refused groups with the
+        peer's epochs."""
+        if answer.session != self._session or answer.number <= self.answered_number:
             return []
-        self._answered_number = answer.number
+        self.answered_number = answer.number
         self._nonce = answer.nonce
         self.answered_ms = now_ms
-        sample = max(0, now_ms - answer.sent_ms)
-        self.rtt_ms = sample if self.rtt_ms == 0 else self.rtt_ms * 0.875 + sample * 0.125
+        sample = max(0, now_ms - answer.sent_ms - held_ms)
+        self.rtt_ms += (sample - self.rtt_ms) * (RTT_GAIN if self.rtt_ms else 1)
         if answer.version < max(self._acknowledged, self._resent_version):
             self._reset_acknowledgements()
             return []
@@ -114,6 +130,8 @@ class LeadSession:
     def _change(self, group: GroupId, epoch: Epoch) -> None:
         self._version += 1
         self._changes[group] = (self._version, epoch)
+        if self._on_change is not None:
+            self._on_change()
 
 
 class FollowSession:
@@ -232,6 +250,20 @@ class FollowSession:
         """Whether to answer a heartbeat: not a skipped one of an earlier release, which would
         forget what it has removed."""
         return heartbeat.session == self._session or heartbeat.nonce >= 0
+
+    def is_latest(self, heartbeat: Heartbeat) -> bool:
+        """Whether a heartbeat was applied, and none after it."""
+        return heartbeat.session == self._session and heartbeat.number == self._number
+
+    def can_wait(self, heartbeat: Heartbeat) -> bool:
+        """Whether the peer learns nothing by the answer, and no lease can rest on it: the peer
+        leads nothing here, knows that this broker knows, and has the nonce."""
+        return (
+            self.is_latest(heartbeat)
+            and not self.followed
+            and heartbeat.from_version == heartbeat.version == self._version
+            and heartbeat.nonce == self._nonce
+        )
 
     def answer(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         """The answer to a heartbeat that was applied or skipped."""
