@@ -160,6 +160,10 @@ def test_a_follower_that_is_heard_again_is_asked_at_once_how_far_it_is() -> None
     mute = next(one for one in world.scenario.brokers if one != leader.self_id)
     for pipe in world.fabric.pipes_of(mute):
         pipe.swallow()
+    for other in world.scenario.brokers:
+        for pipe in world.fabric.pipes_of(other):
+            if pipe.receiver is world.fabric.endpoint(mute) and pipe.replies is not None:
+                pipe.replies.swallow()
     producer.start()
     run_for(world, 500)
     producer.stop()
