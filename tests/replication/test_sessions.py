@@ -555,3 +555,21 @@ def test_a_heartbeat_that_comes_late_changes_nothing_and_is_no_sign_of_life() ->
     assert follow.on_heartbeat(late, 400) == ([], [])
     assert follow.covers(G1, E2)
     assert follow.last_contact_ms == 300
+
+
+def test_heartbeats_in_any_order_take_back_nothing_that_is_confirmed() -> None:
+    """On two connections the last may come first. What is answered late says no more than the
+    heartbeat did: otherwise the answers of those between would seem to forget something."""
+    lead, follow = LeadSession(7), following()
+    exchange(lead, follow)
+    first, second, third = [_led_anew(lead, group) for group in (3, 4, 5)]
+    answers = [hear(follow, heartbeat, 200) for heartbeat in (second, third, first)]
+    for answer in sorted(answers, key=lambda one: one.number):
+        lead.on_answer(answer, 210)
+        assert lead.answered_sent_ms != NEVER_MS
+    assert all(lead.is_confirmed(GroupId(group)) for group in (3, 4, 5))
+
+
+def _led_anew(lead: LeadSession, group: int) -> Heartbeat:
+    lead.lead(GroupId(group), E1)
+    return lead.heartbeat(200)

@@ -90,8 +90,9 @@ class LeadSession:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the peer acknowledges all of it."""
-        return self._acknowledged == self._version
+        """Whether the peer acknowledges all of it, and refuses nothing: it may soon vouch for what
+        it refuses, and a lease may wait for that."""
+        return self._acknowledged == self._version and not self._refused
 
     def on_answer(
         self, answer: HeartbeatAnswer, now_ms: int, *, held_ms: int = 0
@@ -266,13 +267,15 @@ class FollowSession:
         )
 
     def answer(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        """The answer to a heartbeat that was applied or skipped."""
+        """The answer to a heartbeat that was applied or skipped. It says no more than the heartbeat
+        did: the answer to a later one may arrive after it, and must not seem to take back
+        anything."""
         is_present = heartbeat.session == self._session
         return HeartbeatAnswer(
             session=heartbeat.session,
             number=heartbeat.number,
             sent_ms=heartbeat.sent_ms,
-            version=self._version if is_present else -1,
+            version=min(self._version, heartbeat.version) if is_present else -1,
             refused=list(self._refused.items()) if is_present else [],
             nonce=self._nonce,
         )
