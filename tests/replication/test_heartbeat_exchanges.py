@@ -75,6 +75,8 @@ class World:
     dead: set[BrokerId] = field(default_factory=set)
     # Openers whose connection is down, as both know.
     down: set[BrokerId] = field(default_factory=set)
+    # {(when, who renewed its connections)}
+    renewed: list[tuple[int, BrokerId]] = field(default_factory=list)
     losses: int = 0
     sent: list[Message] = field(default_factory=list)
     under_way: list[Message] = field(default_factory=list)
@@ -148,8 +150,9 @@ class Broker:
             settings=SETTINGS,
             session=self_id << 20,
         )
+        self.peers = [peer]
         self.exchanges = HeartbeatExchanges(
-            (peer,),
+            self.peers,
             self_id=self_id,
             contacts=self.contacts,
             network=cast("Network", self),
@@ -175,6 +178,12 @@ class Broker:
             return False
         return self._world.transmit(self.self_id, peer, parts)
 
+    def is_connected(self, peer: BrokerId, lane: Lane) -> bool:
+        return self.self_id not in self._world.down
+
+    def renew(self, peer: BrokerId) -> None:
+        self._world.renewed.append((self._world.now_ms, self.self_id))
+
     # ---- what happens ----------------------------------------------------------------------------
 
     def tick(self) -> None:
@@ -198,6 +207,8 @@ class Broker:
         else:
             assert not self.is_early_release, "an earlier release knows no such message"
             exchange = decode_exchange(body)
+            if exchange.came_back:
+                self.exchanges.on_came_back(self.peer)
             if exchange.answer is not None:
                 held_ms = exchange.held_ms
                 self.contacts.on_heartbeat_answer(self.peer, exchange.answer, held_ms=held_ms)
@@ -325,6 +336,28 @@ def test_changes_that_follow_each_other_wait_for_the_interval() -> None:
     assert len([m for m in world.sent if m.exchange.begins]) <= 3
 
 
+def test_a_refusal_is_asked_again_at_the_shortest_interval() -> None:
+    """The peer may soon vouch for the leader, whose lease waits for it."""
+    world = World().settled()
+    led(world, world.one)
+    world.two.follow.announced(GROUP, EPOCH, vouches=False)
+    world.run(1_000, until=lambda: not world.one.lead.is_confirmed(GROUP))
+    world.run(100)
+    world.two.follow.announced(GROUP, EPOCH, vouches=True)
+    took_ms = world.run(1_000, until=lambda: world.one.lead.is_confirmed(GROUP))
+    assert took_ms <= 2 * SETTINGS.heartbeat_interval_ms + 2 * ONE_WAY_MS
+
+
+def test_who_is_no_peer_any_more_is_not_answered() -> None:
+    world = World().settled()
+    led(world, world.one)
+    world.two.peers.clear()
+    world.two.exchanges.remove(ONE)
+    world.sent.clear()
+    world.run(2_000)
+    assert {message.sender for message in world.sent} == {ONE}
+
+
 def test_a_stopped_broker_announces_nothing() -> None:
     world = World().settled()
     world.one.lead.lead(GROUP, EPOCH)
@@ -377,14 +410,49 @@ def test_a_dead_connection_keeps_no_heartbeat_from_its_way(opener: BrokerId) -> 
 
 
 @pytest.mark.parametrize("opener", [ONE, TWO])
-def test_one_connection_that_is_up_is_enough(opener: BrokerId) -> None:
+def test_a_dead_connection_is_renewed_by_its_opener(opener: BrokerId) -> None:
+    """Appends go there too, and nothing else says that they don't arrive."""
+    world = World().settled()
+    led(world, world.one, world.two)
+    world.run(OWN_CONNECTION_MS)
+    assert world.renewed == []
+    world.dead.add(opener)
+    begun_ms = world.now_ms
+    world.run(OWN_CONNECTION_MS + 2_000, until=lambda: bool(world.renewed))
+    ((renewed_ms, who),) = world.renewed
+    assert who == opener
+    first_ms = next(m.sent_ms for m in world.sent if m.opener == opener and m.sent_ms >= begun_ms)
+    assert renewed_ms - first_ms <= SETTINGS.election_timeout_ms + 4 * 2 * ONE_WAY_MS + 100
+
+
+def test_nothing_is_renewed_for_a_peer_that_is_not_heard() -> None:
+    """It may be paused, and have all of it in its sockets."""
+    world = World().settled()
+    led(world, world.one, world.two)
+    world.dead.update((ONE, TWO))
+    world.run(5_000)
+    world.dead.clear()
+    world.run(5_000)
+    assert world.renewed == []
+
+
+@pytest.mark.parametrize("opener", [ONE, TWO])
+def test_a_broker_that_cannot_connect_leads_nothing(opener: BrokerId) -> None:
+    """Its appends could not go anywhere. It follows, and the other one keeps its lease."""
     world = World().settled()
     led(world, world.one, world.two)
     world.down.add(opener)
+    without, other = world.brokers[opener], world.brokers[TWO if opener == ONE else ONE]
     for _ in range(3_000):
         world.run(1)
-        assert world.one.lease_left_ms() > 0
-        assert world.two.lease_left_ms() > 0
+        assert other.lease_left_ms() > 0
+        assert without.follow.is_fresh(world.now_ms)
+    assert without.lease_left_ms() < 0
+    assert not other.follow.is_fresh(world.now_ms)
+    world.down.clear()
+    without.exchanges.on_connected(other.self_id)
+    world.run(4 * ONE_WAY_MS + 100)
+    assert without.lease_left_ms() > 0
 
 
 def test_what_is_not_answered_is_repeated_as_often_as_an_interval_allows() -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from tests.simulation.plain_scenario import plain_scenario, started
 
+from strandline.model.ids import GroupId
 from strandline.replication.replica.replica import Replica
-from strandline.simulation.scenarios.scenario import REGIONS, Scenario
+from strandline.simulation.scenarios.scenario import REGIONS, ProducerPlan, Scenario
 from strandline.simulation.world.world import World
 
 MS = 1_000
@@ -81,6 +82,26 @@ def test_a_leader_whose_own_connections_die_without_a_word_goes_on_leading(seed:
         pipe.swallow()
     run(world, 8_000)
     assert {replica.group: replica.epoch for replica in leaders(world)} == led
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_leader_whose_own_connections_die_without_a_word_soon_writes_again(seed: int) -> None:
+    """TCP alone gives them up after 10 s, and the heartbeats keep the followers from an election
+    meanwhile."""
+    producer = ProducerPlan("p", GroupId(1), -1, False, 20, 50)
+    world = started(plain_scenario(seed=seed, one_way_us=15 * MS, producers=(producer,)))
+    run(world, 4_000)
+    for one in world.producers:
+        one.start()
+    run(world, 1_000)
+    leader = leaders(world)[0]
+    for pipe in world.fabric.pipes_of(leader.self_id):
+        pipe.swallow()
+    run(world, 100)
+    before = leader.raft.commit
+    run(world, 1_500)
+    assert leader.is_leader
+    assert leader.raft.commit > before
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

@@ -76,6 +76,10 @@ class Network(Protocol):
         read replies, or if the message is too long for a reply: then the caller sends it. The parts
         must never change."""
 
+    def renew(self, peer: BrokerId) -> None:
+        """Give up the connections that this broker has opened to `peer`, and open others: the peer
+        is heard, but nothing comes back over them."""
+
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
         """Bytes queued and not yet handed to the socket."""
 

@@ -226,6 +226,13 @@ class TcpNetwork:
         """See `base.network.Network.reply`."""
         return self._accepted.reply(peer, lane, parts)
 
+    def renew(self, peer: BrokerId) -> None:
+        """See `base.network.Network.renew`."""
+        for lane in Lane:
+            outgoing = self._outgoing.get((peer, lane))
+            if outgoing is not None:
+                outgoing.renew()
+
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
         """See `base.network.Network.backlog_bytes`."""
         outgoing = self._outgoing.get((peer, lane))

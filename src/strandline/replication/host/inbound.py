@@ -176,6 +176,8 @@ class Inbound(PeerEvents):
 
     def _on_exchange(self, peer: BrokerId, body: memoryview) -> None:
         exchange = decode_exchange(body)
+        if exchange.came_back:
+            self._exchanges.on_came_back(peer)
         if exchange.answer is not None:
             self._apply_answer(peer, exchange.answer, exchange.held_ms)
         if exchange.heartbeat is not None:

@@ -21,7 +21,9 @@ How:    A's timer fires first. All goes over the connection that A opened, so th
         when it dies, their time-outs end together, and the first candidate finds its voters free.
             A heartbeat whose answer is overdue is repeated over the connection that the peer
         opened, and then over each connection in turn: a lost packet, or a dead connection, delays
-        only one of them.
+        only one of them. If nothing comes back over this broker's own connection for too long,
+        while the peer is heard, its connections are renewed: appends go there. Without one that is
+        up no heartbeat leaves: a leader that can't send appends must be followed.
             Changes go out at the end of the pass; all else that is not settled, and peers of
         earlier releases, get a heartbeat each `heartbeat_interval_ms`.
 Owns:   when the next heartbeat to each peer is due, and the answers that wait for it; one per
@@ -44,6 +46,9 @@ from strandline.replication.wire import Ability, Exchange, Heartbeat, Kind, enco
 
 OWN_CONNECTION_MS = 10_000
 """A broker begins an exchange over the connection that it opened about this often."""
+SILENT_ROUND_TRIPS = 4
+"""A connection over which a peer that is heard has sent nothing back for an election time-out and
+so many round trips is dead: TCP has repeated what was lost at least twice by then."""
 TICKS_PER_HEARTBEAT = 2
 FAR_AWAY_MS = 1 << 60
 
@@ -56,6 +61,8 @@ class _Pair:
     sent_ms: int = NEVER_MS
     # The same, over the connection that this broker opened.
     own_connection_ms: int = NEVER_MS
+    # When the earliest heartbeat left over it to which nothing has come back there.
+    own_silent_ms: int = FAR_AWAY_MS
     # The earliest heartbeat that the peer answers at once and has not answered, and when it left.
     awaited_number: int = 0
     awaited_ms: int = NEVER_MS
@@ -109,11 +116,13 @@ class HeartbeatExchanges:
         tick again: then an answer is overdue, or a tick has passed."""
         now = self._clock.monotonic_ms()
         until_ms = now + self.tick_ms // 2
+        self._renew_dead(now)
         due = [one for one in self._peers if until_ms >= self._due_ms(one, now)]
         if any(self._contacts.lead_session(one).leads_any for one in due):
             due += [one for one in self._peers if one not in due and self._may_join(one, now)]
         for peer in due:
-            self._begin(peer, self._pair(peer), now)
+            if self._is_connected(peer):
+                self._begin(peer, self._pair(peer), now)
         overdue = [self._overdue_ms(one) - now for one in self._peers]
         return min(self.tick_ms, min((one for one in overdue if one > 0), default=FAR_AWAY_MS))
 
@@ -122,6 +131,7 @@ class HeartbeatExchanges:
         now = self._clock.monotonic_ms()
         pair = self._pair(peer)
         self._note_sent(pair, now, is_own=True)
+        pair.own_silent_ms = now
         heartbeat = self._contacts.lead_session(peer).heartbeat(now)
         self._await(peer, pair, heartbeat, now)
         self._network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT, heartbeat)])
@@ -195,20 +205,42 @@ class HeartbeatExchanges:
             if peer not in self._peers:
                 continue
             pair = self._pair(peer)
-            if now - pair.sent_ms >= self._least_ms:
+            if now - pair.sent_ms >= self._least_ms and self._is_connected(peer):
                 self._begin(peer, pair, now)
+
+    # ---- connections -----------------------------------------------------------------------------
+
+    def on_came_back(self, peer: BrokerId) -> None:
+        """Something has come over the connection that this broker opened."""
+        self._pair(peer).own_silent_ms = FAR_AWAY_MS
+
+    def _is_connected(self, peer: BrokerId) -> bool:
+        return self._network.is_connected(peer, Lane.CONTROL)
+
+    def _renew_dead(self, now: int) -> None:
+        """Renew the connections to peers that are heard, but send nothing back over them."""
+        for peer in list(self._peers):
+            pair, follow = self._pair(peer), self._contacts.follow_session(peer)
+            patience_ms = SILENT_ROUND_TRIPS * self._contacts.rtt_ms(peer)
+            patience_ms += self._settings.election_timeout_ms
+            if not follow.is_fresh(now):
+                pair.own_silent_ms = FAR_AWAY_MS
+            elif now - pair.own_silent_ms >= patience_ms:
+                pair.own_silent_ms = FAR_AWAY_MS
+                if Ability.EXCHANGES in follow.abilities:
+                    self._network.renew(peer)
 
     # ---- messages --------------------------------------------------------------------------------
 
     def on_heartbeat(
         self, peer: BrokerId, heartbeat: Heartbeat, *, begins: bool = True, came_back: bool = False
     ) -> None:
-        """Answer a heartbeat that was applied or skipped.
+        """Answer a heartbeat of a peer that was applied or skipped.
 
         `begins`: the peer waits for this broker's heartbeat. `came_back`: it came over the
         connection that this broker opened."""
         follow = self._contacts.follow_session(peer)
-        if not follow.is_answered(heartbeat):
+        if peer not in self._peers or not follow.is_answered(heartbeat):
             return
         if Ability.EXCHANGES not in Ability(heartbeat.abilities):
             body = encode_control(Kind.HEARTBEAT_ANSWER, follow.answer(heartbeat))
@@ -217,7 +249,7 @@ class HeartbeatExchanges:
         now = self._clock.monotonic_ms()
         pair = self._pair(peer)
         own: Heartbeat | None = None
-        if begins and follow.is_latest(heartbeat):
+        if begins and follow.is_latest(heartbeat) and self._is_connected(peer):
             has_crossed = now - pair.sent_ms < self._contacts.rtt_ms(peer)
             pair.peer_began = not has_crossed or peer < self._self_id
             if not has_crossed:
@@ -253,6 +285,8 @@ class HeartbeatExchanges:
             back = False
             self._network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT, heartbeat)])
         self._note_sent(pair, now, is_own=not back)
+        if not back:
+            pair.own_silent_ms = min(pair.own_silent_ms, now)
         pair.went_back = back
 
     def _send(self, peer: BrokerId, exchange: Exchange, *, back: bool) -> bool:

@@ -474,6 +474,13 @@ class SimNetwork:
         self._count(peer, lane, len(data))
         return True
 
+    def renew(self, peer: BrokerId) -> None:
+        """See `base.network.Network`."""
+        for lane in Lane:
+            outgoing = self._outgoing.get((peer, lane))
+            if outgoing is not None:
+                outgoing.renew()
+
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
         """See `base.network.Network`."""
         outgoing = self._outgoing.get((peer, lane))
