@@ -32,7 +32,6 @@ from strandline.config.topic import TopicConfig
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.group.configuration import Configuration, PromisedQuorum, promised_quorum_of
 from strandline.replication.host.replication import Replication
-from strandline.replication.liveness.exchange_interval import answer_age_ms
 from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import Ability
 
@@ -137,16 +136,15 @@ class PromisedWriteQuorums:
         bare = msgspec.structs.replace(replica.configuration, floor=msgspec.UNSET)
         if bound_votes.lease_end_ms(replica, bare) <= now:
             return False
-        own = replica.self_id
-        return bare.wins_election(
-            [one for one in bare.voters if one == own or self._is_answering(one, now)]
-        )
-
-    def _is_answering(self, voter: BrokerId, now: int) -> bool:
-        """Whether the latest answer to a heartbeat came when it was due."""
-        replication = self._replication
-        session = replication.contacts.lead_session(voter)
-        return now - session.answered_ms <= answer_age_ms(replication.settings, session.rtt_ms)
+        since_ms = now - bound_votes.lease_ms / 2
+        own, replication = replica.self_id, self._replication
+        session, is_overdue = replication.contacts.lead_session, replication.exchanges.is_overdue
+        answering = [
+            one
+            for one in bare.voters
+            if one == own or (session(one).answered_ms >= since_ms and not is_overdue(one))
+        ]
+        return bare.wins_election(answering)
 
     def _all_know_promises(self, voters: Collection[BrokerId]) -> bool:
         """Whether all voters, and the controller's voters, run a release that knows promises."""

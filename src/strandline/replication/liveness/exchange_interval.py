@@ -34,8 +34,3 @@ def exchange_interval_ms(settings: ReplicationSettings, rtt_ms: float) -> int:
     longest_ms = settings.election_timeout_ms * INTERVAL_RATIO
     repeated_ms = lease_ms - 2 * rtt_ms - SLACK_HEARTBEATS * least_ms
     return max(least_ms, int(min(longest_ms, repeated_ms)))
-
-
-def answer_age_ms(settings: ReplicationSettings, rtt_ms: float) -> int:
-    """How old the latest answer of a peer may be while nothing is late."""
-    return exchange_interval_ms(settings, rtt_ms) + int(rtt_ms) + settings.heartbeat_interval_ms

@@ -24,6 +24,9 @@ How:    A's timer fires first. All goes over the connection that A opened, so th
         only one of them. If nothing comes back over this broker's own connection for too long,
         while the peer is heard, its connections are renewed: appends go there. Without one that is
         up no heartbeat leaves: a leader that can't send appends must be followed.
+            While a peer is silent, for two election time-outs, the others that this broker leads
+        get a heartbeat each `heartbeat_interval_ms`, too: what it decides about the silent one
+        depends on which of them answer (`broker.groups.promised_write_quorums`).
             Changes go out at the end of the pass; all else that is not settled, and peers of
         earlier releases, get a heartbeat each `heartbeat_interval_ms`.
 Owns:   when the next heartbeat to each peer is due, and the answers that wait for it; one per
@@ -98,12 +101,18 @@ class HeartbeatExchanges:
         self._pairs: dict[BrokerId, _Pair] = {}
         # Peers to which this broker's leaderships have changed in this pass.
         self._changed: dict[BrokerId, None] = {}
+        self._misses_answer = False
         self._is_stopped = False
         contacts.on_change = self._on_change
 
     def stop(self) -> None:
         """Send nothing from now on."""
         self._is_stopped = True
+
+    def is_overdue(self, peer: BrokerId) -> bool:
+        """Whether `peer` should have answered a heartbeat by now, and has not, or hung up."""
+        has_hung_up = self._contacts.has_hung_up(peer)
+        return has_hung_up or self._clock.monotonic_ms() >= self._overdue_ms(peer)
 
     def remove(self, peer: BrokerId) -> None:
         """A broker has left the cluster."""
@@ -117,6 +126,7 @@ class HeartbeatExchanges:
         now = self._clock.monotonic_ms()
         until_ms = now + self.tick_ms // 2
         self._renew_dead(now)
+        self._misses_answer = any(self._is_missed(one) for one in self._peers)
         due = [one for one in self._peers if until_ms >= self._due_ms(one, now)]
         if any(self._contacts.lead_session(one).leads_any for one in due):
             due += [one for one in self._peers if one not in due and self._may_join(one, now)]
@@ -145,6 +155,8 @@ class HeartbeatExchanges:
         if not self._is_settled(peer, now):
             return pair.sent_ms + self._least_ms
         due_ms = pair.sent_ms + self._interval_ms(peer)
+        if self._misses_answer and self._contacts.lead_session(peer).leads_any:
+            return pair.sent_ms + self._least_ms
         if now - pair.own_connection_ms >= OWN_CONNECTION_MS:  # Before the peer's next one leaves.
             early_ms = int(self._contacts.rtt_ms(peer)) + self.tick_ms
             return max(due_ms - early_ms, pair.sent_ms + self._least_ms)
@@ -179,6 +191,12 @@ class HeartbeatExchanges:
         if lead.answered_number >= pair.awaited_number:
             return FAR_AWAY_MS
         return pair.awaited_ms + int(lead.rtt_ms) + self.tick_ms
+
+    def _is_missed(self, peer: BrokerId) -> bool:
+        """Whether a peer that this broker leads has fallen silent lately."""
+        if not self._contacts.lead_session(peer).leads_any:
+            return False
+        return self.is_overdue(peer) and self._contacts.is_alive(peer)
 
     def _peer_begins(self, peer: BrokerId, pair: _Pair) -> bool:
         """Whether the next exchange should be the peer's."""
