@@ -80,9 +80,9 @@ class Case:
 
 
 CASES: Sequence[Case] = (
-    Case("SingleLeaderPerEpoch", mutants.answer_before_the_state_is_durable, 344),
-    Case("LogMatching", mutants.let_a_lost_disk_vote, 132),
-    Case("LeaderCompleteness", mutants.let_a_lost_disk_vote, 233),
+    Case("SingleLeaderPerEpoch", mutants.answer_before_the_state_is_durable, 423),
+    Case("LogMatching", mutants.let_a_lost_disk_vote, 149),
+    Case("LeaderCompleteness", mutants.let_a_lost_disk_vote, 439),
     Case("NoAcknowledgedRecordLost", mutants.acknowledge_before_the_quorum, 6),
     Case("LeaderAcknowledgedKept", mutants.mix_up_the_answers, 6),
     Case("OffsetsDense", skip_records, 1, mutants.acknowledge_before_the_quorum),
