@@ -336,6 +336,29 @@ def test_a_silent_endpoint_replies_nothing_and_reads_no_replies() -> None:
     asyncio.run(scenario())
 
 
+def test_renewed_connections_carry_messages_and_replies() -> None:
+    async def scenario() -> None:
+        one, heard = await endpoint(ONE)
+        two, heard_by_two = await endpoint(TWO)
+        one.renew(TWO)  # There is none.
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        await heard.until(lambda: len(heard.connected) == 2)
+        one.renew(TWO)
+        assert not any(one.is_connected(TWO, lane) for lane in Lane)
+        await heard.until(lambda: len(heard.connected) == 4)
+        assert sorted(heard.lost) == [(TWO, lane) for lane in Lane]
+        for lane in Lane:
+            assert one.send(TWO, lane, [b"question"])
+        await heard_by_two.until(lambda: len(heard_by_two.messages) == 2)
+        for lane in Lane:
+            assert two.reply(ONE, lane, [b"answer"])
+        await heard.until(lambda: len(heard.messages) == 2)
+        one.stop()
+        two.stop()
+
+    asyncio.run(scenario())
+
+
 def test_an_injected_delay_delays_replies() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
