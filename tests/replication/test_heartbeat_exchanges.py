@@ -75,7 +75,9 @@ class World:
     dead: set[BrokerId] = field(default_factory=set)
     # Openers whose connection is down, as both know.
     down: set[BrokerId] = field(default_factory=set)
-    # {(when, who renewed its connections)}
+    # How much longer what a broker sends is under way.
+    slow_ms: dict[BrokerId, int] = field(default_factory=dict)
+    # When, and who renewed its connections.
     renewed: list[tuple[int, BrokerId]] = field(default_factory=list)
     losses: int = 0
     sent: list[Message] = field(default_factory=list)
@@ -110,7 +112,11 @@ class World:
             if until is not None and until():
                 return passed_ms
             self.now_ms += 1
-            arrived = [m for m in self.under_way if m.sent_ms + self.one_way_ms <= self.now_ms]
+            arrived = [
+                m
+                for m in self.under_way
+                if m.sent_ms + self.one_way_ms + self.slow_ms.get(m.sender, 0) <= self.now_ms
+            ]
             for message in arrived:
                 self.under_way.remove(message)
                 other = self.brokers[TWO if message.sender == ONE else ONE]
@@ -432,6 +438,15 @@ def test_nothing_is_renewed_for_a_peer_that_is_not_heard() -> None:
     world.dead.update((ONE, TWO))
     world.run(5_000)
     world.dead.clear()
+    world.run(5_000)
+    assert world.renewed == []
+
+
+def test_nothing_is_renewed_where_all_connections_are_slow() -> None:
+    """Much may wait in front of the way there, and would be sent once more."""
+    world = World().settled()
+    led(world, world.one)
+    world.slow_ms[ONE] = 1_500
     world.run(5_000)
     assert world.renewed == []
 
