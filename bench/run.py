@@ -6,7 +6,8 @@
                                            promotion, returning-region, crossed-bytes, stand-ins,
                                            spark, lake, stream, plan, audit, cold, tiered,
                                            restore, tls, access, quotas, idle-tls,
-                                           scram-flood, cores, idle
+                                           scram-flood, cores, idle,
+                                           small-requests
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -46,6 +47,7 @@ import bench.region_loss
 import bench.restart
 import bench.restore
 import bench.returning_region
+import bench.small_requests
 import bench.spark
 import bench.spark_bucket
 import bench.stand_ins
@@ -178,6 +180,11 @@ def round_trip(work: Path) -> None:
             for _ in range(2):  # The first round warms the brokers up.
                 result = load(one, "single", batch_bytes=1_000, connections=1, in_flight=1, acks=-1)
             say("round-trip", flush_by=flush_by, **result)
+
+
+def small_requests(work: Path) -> None:
+    """CPU of one small acks=all request over three brokers; Kafka in the same run."""
+    bench.small_requests.run(work, load, partial(say, "small-requests"))
 
 
 def quorum(work: Path) -> None:
@@ -426,6 +433,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "three-replicas": three_replicas,
     "mixed-acks": mixed_acks,
     "round-trip": round_trip,
+    "small-requests": small_requests,
     "quorum": quorum,
     "failover": failover,
     "start": start,
