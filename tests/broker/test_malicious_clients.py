@@ -281,7 +281,7 @@ def test_a_hundred_long_polls_hold_nobody_up_and_go_with_their_clients() -> None
         for attacker in attackers:
             attacker.send(request, 12)
         await victim.assert_alive()
-        watchers = victim.replica.watchers._watches
+        watchers = victim.replica.watchers.watches
         async with asyncio.timeout(DEADLINE_S):
             while len(watchers) < 100:
                 await victim.assert_alive()

@@ -261,14 +261,14 @@ def test_a_leader_that_cannot_read_what_the_others_lack_gives_up_though_they_los
         rot(scrubbed, broker, replica, at=IN_RECORDS, batch=0)
     scrubbed.advance(100_000)
     one = scrubbed.replicas_of("t")[scrubbed.leader_of("t")]
-    begin = Replica._begin
+    step = Replica.step
 
-    def takes_nothing(self: Replica, event: Event, entries: Entries | None) -> None:
+    def takes_nothing(self: Replica, event: Event, entries: Entries | None = None) -> None:
         if self.group != one.group or self.self_id == one.self_id or entries is None:
-            begin(self, event, entries)
+            step(self, event, entries)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Replica, "_begin", takes_nothing)
+        patch.setattr(Replica, "step", takes_nothing)
         for _ in range(3):
             assert produce(scrubbed, "t", bytes(LARGE), acks=1).error_code == 0
         scrubbed.advance(300)

@@ -129,10 +129,10 @@ class Member:
         if plan is None:
             return None
         if isinstance(plan, messages.ResetRequest):
-            self.step(events.AppendSent(BrokerId(peer), Index(plan.start_index - 1)))
+            self.raft.note_sent(BrokerId(peer), Index(plan.start_index - 1))
             return plan
         log = self.raft.log
-        self.step(events.AppendSent(BrokerId(peer), plan.last_index))
+        self.raft.note_sent(BrokerId(peer), plan.last_index)
         return plan.request(
             log.runs(plan.first_index, plan.last_index),
             log.configurations_between(plan.first_index, plan.last_index),

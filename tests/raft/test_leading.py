@@ -187,7 +187,7 @@ def test_marks_travel_with_appends_and_alone_when_there_is_nothing_else() -> Non
     plan = member.raft.plan_append(2)
     assert isinstance(plan, AppendPlan)
     assert (plan.commit, plan.last_index < plan.first_index, plan.is_probe) == (1, True, False)
-    member.step(events.AppendSent(2, plan.prev_index))
+    member.raft.note_sent(2, plan.prev_index)
     assert member.raft.plan_append(2) is None
 
 

@@ -48,7 +48,7 @@ def be_barred(role: Role) -> Member:
     member = member_as(role)
     if role == FOLLOWER:
         member.receive(2, LeaderContact(Epoch(0), Index(-1), Index(-1)))
-    member.raft._state.lost_state = True  # One of the reasons; see `Elections._may_campaign`.
+    member.raft.state.lost_state = True  # One of the reasons; see `Elections._may_campaign`.
     member.time_out()
     return member
 
@@ -140,7 +140,7 @@ def vote_as_requested(role: Role) -> Member:
     assert member.raft.role == role
     request = LeaderContact(Epoch(1), Index(-1), Index(-1), BrokerId(3), Index(4))
     member.raft._appends._reported = Index(4)
-    member.raft._state.pending_request = 1, request
+    member.raft.state.pending_request = 1, request
     member.step(events.LogFlushed(Index(4), 0))
     assert member.raft.vote == 3
     return member
@@ -199,7 +199,7 @@ def test_a_cause_that_the_table_does_not_have_for_a_role_is_refused() -> None:
             if (role, cause) not in NEXT_ROLE:
                 member = member_as(role)
                 with pytest.raises(AssertionError):
-                    member.raft._state.become(cause, NO_BROKER)
+                    member.raft.state.become(cause, NO_BROKER)
                 assert member.raft.role == role
 
 

@@ -32,7 +32,7 @@ class OnePass:
         self._due: list[Callable[[], None]] = []
         self.outbox = ControlOutbox(self, self, [LEADER, OTHER])  # type: ignore[arg-type]
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
+    def at_pass_end(self, callback: Callable[[], None]) -> None:
         self._due.append(callback)
 
     def end(self) -> None:

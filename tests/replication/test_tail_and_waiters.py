@@ -66,7 +66,7 @@ def test_what_waits_for_the_followers_sockets_stays_and_keeps_its_units() -> Non
     add(tail, memory, *(chunk(index, index) for index in range(10)))
     assert (tail.first_index, tail.has_room, memory.used_bytes) == (0, False, 100)
     tail.hand_through(Index(8))
-    assert (tail.has_room, memory.used_bytes, tail.waiting_index) == (True, 10, 9)
+    assert (tail.has_room, memory.used_bytes, tail.waiting_bytes) == (True, 10, 10)
     tail.clear()
     assert (memory.used_bytes, memory.kept_bytes) == (0, 0)
 

@@ -92,6 +92,10 @@ class ModelLog:
     def tier_forgotten(self) -> int:
         return self.forgotten
 
+    @property
+    def has_tier_or_deletions(self) -> bool:
+        return bool(self.tier_markers or self.deletions)
+
     def forget_tier_markers(self, before: int) -> None:
         if any(at < before for at, _ in self.tier_markers):
             self.forgotten = max(self.forgotten, before)

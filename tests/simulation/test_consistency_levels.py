@@ -165,7 +165,7 @@ def test_what_may_be_seen_is_what_was_said_before_while_the_core_is_ahead_of_its
     send(world, replica, acks=1)
     run_for(world, 3 * ONE_WAY_MS)
     assert visible_end(replica) == replica.high_watermark
-    replica.raft._state.visible = Index(0)
+    replica.raft.state.visible = Index(0)
     assert visible_end(replica) < replica.high_watermark
     monkeypatch.setattr(replica, "is_busy", True)
     assert visible_end(replica) == replica.high_watermark

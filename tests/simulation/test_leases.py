@@ -374,7 +374,7 @@ def test_a_time_out_that_had_to_wait_is_passed_over_if_a_leader_was_heard_meanwh
     last = follower.log.last_index
 
     def hear() -> None:
-        follower.raft._state.configuration = Configuration((follower.self_id,))
+        follower.raft.state.configuration = Configuration((follower.self_id,))
         order = VoteRequest(epoch, last, follower.log.last_epoch, transfer=True)
         follower.on_message(leader.self_id, order)
         assert follower.is_busy

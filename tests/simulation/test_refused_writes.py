@@ -44,7 +44,7 @@ def test_what_could_not_be_made_durable_commits_nothing_that_lay_there_before(
     )
 
     def hear() -> None:
-        old.on_message(others[0], request, Entries.checked(memoryview(batch), request))
+        old.on_append(others[0], request, Entries.checked(memoryview(batch), request))
 
     put = StateJournal.put
 

@@ -203,7 +203,7 @@ def test_a_failed_flush_reaches_everybody_who_waited_for_it(
         answers = Answers()
         file = descriptor(tmp_path / "file")
         assert flusher.add(file, answers.of("first"))
-        while not flusher._under_way_count:
+        while not flusher._under_way:
             await asyncio.sleep(0)
         assert flusher.add(file, answers.of("second"))
         await answers.wait(2)
@@ -278,7 +278,7 @@ def test_a_disk_that_is_closed_has_flushed_what_was_asked_for(
         file.pwrite((b"x",), 0)
         answers = Answers()
         disk.flush_soon(file, answers.of("a"))
-        while not disk._kernel._under_way_count:
+        while not disk._kernel._under_way:
             await asyncio.sleep(0)
         disk.flush_soon(file, answers.of("b"))
         monkeypatch.setattr(os, "fdatasync", count)

@@ -244,7 +244,7 @@ def test_a_failed_syncfs_reaches_all(
     monkeypatch.setattr(flusher, "_syncfs", fail)
     monkeypatch.setattr(os, "fdatasync", fail)
     files = [disk.open(str(tmp_path / str(n)), create=True) for n in range(20)]
-    descriptors = [file.descriptor() for file in files if isinstance(file, RealFile)]
+    descriptors = [file.descriptor for file in files if isinstance(file, RealFile)]
     errors = flusher.flush_all(descriptors, {descriptors[0].device: descriptors[0]})
     assert all(isinstance(error, OSError) for error in errors)
     assert used == [descriptors[0].number], "the descriptor that saw every failure since the start"

@@ -27,4 +27,10 @@ class Clock(Protocol):
         """Run `callback` once, not before `delay_ms` have gone by."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Run `callback` after the work in hand: the end of this pass of the loop."""
+        """Run `callback` after the work in hand, and after what has come in meanwhile."""
+
+    def at_pass_end(self, callback: Callable[[], None]) -> None:
+        """Run `callback` at the end of this pass of the loop: once all that this pass brought is
+        dealt with, and before the loop looks for more. What the callback adds itself runs in the
+        same pass. So this is for the next step of a request, which others can share, and
+        `call_soon` for work that lets others in."""

@@ -30,6 +30,11 @@ class Lane(IntEnum):
     BULK = 1
 
 
+CONTROL, BULK = Lane
+"""The lanes for code that runs for each message: to look a member of an enumeration up takes longer
+than a call."""
+
+
 class PeerEvents(Protocol):
     """The events of a transport; called on the broker's thread."""
 

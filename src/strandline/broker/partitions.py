@@ -15,6 +15,7 @@ from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
 from strandline.replication.replica.replica import Replica
 
+_NONE = Error.NONE
 NO_EPOCH = -1
 """Stands for an unknown epoch in requests and responses."""
 
@@ -56,7 +57,7 @@ def find_leader(
         return None, error or Error.NOT_LEADER_OR_FOLLOWER
     if client_epoch != NO_EPOCH and client_epoch != replica.epoch:
         return None, check_epoch(replica, client_epoch)
-    return replica, Error.NONE
+    return replica, _NONE
 
 
 def find_writable(services: Services, partition: Partition) -> tuple[Replica | None, Error]:

@@ -12,6 +12,7 @@ Map:    tcp.py         the endpoint: listens, and knows the peers
         handshakes.py  TLS handshakes of accepted connections
         streams.py     the bytes of a connection, plain or TLS
         loop_clock.py  real time
+        pass_end.py    what runs at the end of a pass of the event loop
         calls.py       requests and responses on top of messages
         refusals.py    logs why peers are refused
         webhook.py     posts alarms to an operator's URL

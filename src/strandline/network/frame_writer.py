@@ -1,9 +1,9 @@
 """Writes frames to one connection: its queue, and the injected delay.
 
 Why:    what is sent in one pass of the loop leaves in one segment, where it fits into one.
-How:    a frame is `u32 length, payload`. Frames wait until the next pass, then leave by gathering
-        writes, as far as the socket takes them. With an injected delay, a frame first waits in the
-        delay line.
+How:    a frame is `u32 length, payload`. Frames wait for the end of the pass, then leave by
+        gathering writes, as far as the socket takes them. With an injected delay, a frame first
+        waits in the delay line.
 Owns:   everything queued, and the watch for a socket that takes more; one per connection.
 Source: design section 5."""
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from strandline.base.disk import Buffer
+from strandline.network.pass_end import PassEnd
 from strandline.network.streams import Stream
 
 IOVEC_COUNT_MAX = 256
@@ -44,6 +45,7 @@ class FrameWriter:
         self._delay_s = one_way_delay_ms / 1000
         self._on_error = on_error
         self._loop = asyncio.get_running_loop()
+        self._at_pass_end = PassEnd.of(self._loop).add
         self._queue: deque[Buffer] = deque()
         # Bytes that went into the queue, and into the socket.
         self._queued_bytes = 0
@@ -115,7 +117,7 @@ class FrameWriter:
             self._handed.append((self._queued_bytes, on_handed))
         if not self._is_watching and not self._flush_scheduled:
             self._flush_scheduled = True
-            self._loop.call_soon(self._flush)
+            self._at_pass_end(self._flush)
 
     def _flush(self) -> None:
         self._flush_scheduled = False
@@ -127,7 +129,8 @@ class FrameWriter:
         except OSError as error:
             self._on_error(error)
             return
-        self._watch_writable(watch=False)
+        if self._is_watching:
+            self._watch_writable(watch=False)
 
     def _write_some(self, stream: Stream) -> bool:
         """One gathering write; False when the socket took less than it was offered."""

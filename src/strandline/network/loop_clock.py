@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from strandline.base.clock import Timer
+from strandline.network.pass_end import PassEnd
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -19,6 +20,8 @@ class LoopClock:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.at_pass_end = PassEnd.of(loop).add
+        """See `base.clock.Clock.at_pass_end`."""
 
     def monotonic_ms(self) -> int:
         """See `base.clock.Clock.monotonic_ms`."""

@@ -33,7 +33,6 @@ from strandline.raft.election.timeout_now import TransferRequests
 from strandline.raft.election.transfer import Transfers
 from strandline.raft.events import (
     AbandonTransfer,
-    AppendSent,
     ChangeConfiguration,
     CompactionEnabled,
     DeclaredNew,
@@ -84,8 +83,6 @@ from strandline.raft.transitions import Role
 
 NO_INDEX = Index(-1)
 
-_NO_PROGRESS: Mapping[BrokerId, Progress] = {}
-
 
 class Raft:
     """See the module."""
@@ -113,7 +110,8 @@ class Raft:
         `lost_state`: it was a member, but its disk was lost or is not to be trusted; see
         `rejoin`. `asks_to_rejoin`: it takes part again only after `RejoinAllowed`. `joined`:
         as persisted with the epoch, see `stale_log_reset`; None if the log may be of any age."""
-        state = self._state = RaftState(
+        # The replica's state, for others to read; only the parts of this room change it.
+        state = self.state = RaftState(
             group=group,
             self_id=self_id,
             log=log,
@@ -141,7 +139,7 @@ class Raft:
 
     def step(self, event: Event) -> list[Effect]:
         """Take one event in; perform the effects in order (see `events`)."""
-        state = self._state
+        state = self.state
         effects: list[Effect] = []
         state.effects = effects
         if type(event) is Received:
@@ -161,29 +159,37 @@ class Raft:
     def plan_append(self, peer: BrokerId) -> AppendPlan | ResetRequest | None:
         """What to send to `peer` next; None when there is nothing, or nothing may be sent yet.
 
-        The driver sends a ResetRequest as it is. It reports what it has sent with `AppendSent`
-        before this core takes any other event. Ask at a `ReplicationReady`, or when all effects of
-        the last step are performed: earlier, the log may lack a marker."""
-        leader_state = self._state.leader_state
+        The driver sends a ResetRequest as it is. It reports what it has sent with `note_sent`
+        before this core takes any event. Ask at a `ReplicationReady`, or when all effects of the
+        last step are performed: earlier, the log may lack a marker."""
+        leader_state = self.state.leader_state
         progress = None if leader_state is None else leader_state.progress.get(peer)
         if leader_state is None or progress is None:
             return None
-        return plan(self._state, leader_state, progress)
+        return plan(self.state, leader_state, progress)
+
+    def note_sent(self, peer: BrokerId, last_index: Index) -> None:
+        """What `plan_append` planned for `peer` went out, with entries up to `last_index` (the
+        plan's `prev_index`: without any; of a ResetRequest, its `start_index` - 1). It has no
+        effects, so it does not wait for those of other steps."""
+        progress = self.state.progress.get(peer)
+        if progress is not None:
+            mark_sent(self.state, progress, last_index)
 
     def peer_fetch_end(self, fetch_source: BrokerId) -> Index:
         """The last index that the leader may ask `fetch_source` to send to a peer: committed,
         and flushed by `fetch_source`. Below the log if there is none."""
-        leader_state = self._state.leader_state
+        leader_state = self.state.leader_state
         return (
             NO_INDEX
             if leader_state is None
-            else peer_fetch_end(self._state, leader_state, fetch_source)
+            else peer_fetch_end(self.state, leader_state, fetch_source)
         )
 
     def member_since(self, peer: BrokerId) -> Index:
         """The index of the configuration since which `peer` has been a member without a break.
         Right before the log if that was earlier; right behind the log if `peer` is no member."""
-        return member_since(self._state, peer)
+        return member_since(self.state, peer)
 
     def may_serve_peer(self, request: AppendRequest) -> bool:
         """For a follower: whether it may send these entries on its leader's behalf now."""
@@ -194,50 +200,50 @@ class Raft:
     @property
     def group(self) -> GroupId:
         """The group."""
-        return self._state.group
+        return self.state.group
 
     @property
     def role(self) -> Role:
         """Follower, (pre-)candidate or leader."""
-        return self._state.role
+        return self.state.role
 
     @property
     def is_leader(self) -> bool:
         """Whether this replica leads its epoch."""
-        return self._state.leader_state is not None
+        return self.state.leader_state is not None
 
     @property
     def may_serve(self) -> bool:
         """Whether this replica leads and knows every earlier commit."""
-        return self._state.is_established
+        return self.state.is_established
 
     @property
     def accepts_proposals(self) -> bool:
         """Whether `Propose` is allowed: this replica leads and is not holding for a transfer."""
-        leader_state = self._state.leader_state
+        leader_state = self.state.leader_state
         return leader_state is not None and not leader_state.is_holding
 
     @property
     def transferring_to(self) -> BrokerId | None:
         """The transfer target; None while no transfer is under way."""
-        leader_state = self._state.leader_state
+        leader_state = self.state.leader_state
         return None if leader_state is None else leader_state.transferring_to
 
     @property
     def has_lost_state(self) -> bool:
         """Whether this replica has yet to rejoin after the loss of its disk."""
-        return self._state.lost_state
+        return self.state.lost_state
 
     @property
     def joined(self) -> Index | None:
         """How far the leader had committed for certain when this log began; see
         `stale_log_reset`. Durable together with the epoch."""
-        return self._state.joined
+        return self.state.joined
 
     @property
     def is_compacted(self) -> bool:
         """Whether compaction removes entries by key, as far as this replica was told."""
-        return self._state.is_compacted
+        return self.state.is_compacted
 
     @property
     def knows_configuration(self) -> bool:
@@ -248,48 +254,48 @@ class Raft:
     @property
     def is_outdated(self) -> bool:
         """Whether this log must begin anew; until then the replica counts for nothing."""
-        return self._state.is_outdated
+        return self.state.is_outdated
 
     @property
     def epoch(self) -> Epoch:
         """The present epoch."""
-        return self._state.epoch
+        return self.state.epoch
 
     @property
     def vote(self) -> BrokerId:
         """The replica that this one voted for in this epoch, or NO_BROKER."""
-        return self._state.vote
+        return self.state.vote
 
     @property
     def delegated_epoch(self) -> Epoch:
         """The epoch, this or the next one, whose vote is delegated to the leader of the epoch
         before; 0 for none."""
-        return self._state.delegated_epoch
+        return self.state.delegated_epoch
 
     @property
     def leader(self) -> BrokerId:
         """The leader of this epoch as far as known, or NO_BROKER."""
-        return self._state.leader
+        return self.state.leader
 
     @property
     def commit(self) -> Index:
         """The last entry known to be committed."""
-        return self._state.commit
+        return self.state.commit
 
     @property
     def visible(self) -> Index:
         """The last entry that readers may see; >= commit."""
-        return self._state.visible
+        return self.state.visible
 
     @property
     def log(self) -> LogShape:
         """The shape of the log; read only."""
-        return self._state.log
+        return self.state.log
 
     @property
     def configuration(self) -> Configuration:
         """The configuration in force: the last in the log."""
-        return self._state.configuration
+        return self.state.configuration
 
     @property
     def configuration_index(self) -> Index:
@@ -299,13 +305,12 @@ class Raft:
     @property
     def start_configuration(self) -> Configuration:
         """The configuration in force where the log begins."""
-        return self._state.start_configuration
+        return self.state.start_configuration
 
     @property
     def progress(self) -> Mapping[BrokerId, Progress]:
         """What a leader knows of its peers (not of itself); empty for others."""
-        leader_state = self._state.leader_state
-        return _NO_PROGRESS if leader_state is None else leader_state.progress
+        return self.state.progress
 
     def refusal(self, event: ChangeConfiguration) -> str | None:
         """Why the leader would refuse this change now, in words; None if it would not."""
@@ -322,7 +327,6 @@ class Raft:
             LogFlushed: self._on_log_flushed,
             LogCompacted: self._on_log_compacted,
             Propose: self._leading.on_propose,
-            AppendSent: self._on_append_sent,
             CompactionEnabled: self._on_compaction_enabled,
             PrefixDropped: self._membership.on_prefix_dropped,
             PeerReset: replies.on_peer_reset,
@@ -356,32 +360,27 @@ class Raft:
             self._elections.on_vote_response(sender, message, leader_alive=leader_alive)
 
     def _on_declared_new(self, event: DeclaredNew) -> None:
-        state = self._state
+        state = self.state
         state.lost_state = False
         if state.epoch > 0:
             # The epoch was noted behind the note that the group is new, still as of one that may
             # have lost its disk: it is to be noted once more, without that.
             state.effects.append(Rejoined(state.log.last_index))
 
-    def _on_append_sent(self, event: AppendSent) -> None:
-        leader_state = self._state.leader_state
-        if leader_state is not None and event.peer in leader_state.progress:
-            mark_sent(self._state, leader_state.progress[event.peer], event.last_index)
-
     def _on_compaction_enabled(self, event: CompactionEnabled) -> None:
-        state = self._state
+        state = self.state
         if not state.is_compacted:
             state.is_compacted = state.must_check_outdated = True
             decide_outdated(state)
 
     def _on_log_compacted(self, event: LogCompacted) -> None:
-        state = self._state
+        state = self.state
         state.log.compacted_index = event.index
         if state.leader_state is None:
             self._appends.on_compacted()
 
     def _on_log_flushed(self, event: LogFlushed) -> None:
-        state = self._state
+        state = self.state
         log = state.log
         if event.generation != log.generation or event.index <= log.flushed_index:
             return

@@ -68,16 +68,6 @@ class Propose(msgspec.Struct, frozen=True, gc=False):
     unflushed_visible: bool
 
 
-class AppendSent(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: what `Raft.plan_append` planned for `peer` went out, with entries up to
-    `last_index` (the plan's `prev_index`: without any; of a ResetRequest, its `start_index` - 1).
-
-    It has no effects, so it does not wait for those of other steps."""
-
-    peer: BrokerId
-    last_index: Index
-
-
 class CompactionEnabled(msgspec.Struct, frozen=True, gc=False):
     """Compaction removes entries of this log by key from now on, or has done so.
 
@@ -168,7 +158,6 @@ Event = (
     | LogFlushed
     | LogCompacted
     | Propose
-    | AppendSent
     | CompactionEnabled
     | PrefixDropped
     | PeerReset

@@ -6,16 +6,20 @@ How:    `follow`, `become` and `lead` take the cause of a change; `transitions.N
 Owns:   everything here; the parts of this room change it, during `Raft.step` only.
 Source: Raft thesis, figure 3.1."""
 
+from collections.abc import Mapping
+
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.raft.events import BecameFollower, Effect, PersistState, ReplicationReady, Send
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.leader.leader_state import HandOver, LeaderState
+from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import LeaderContact, Message, TimeoutNow
 from strandline.raft.transitions import NEXT_ROLE, Cause, Role
 
 NO_EPOCH = Epoch(0)
 """No replica votes in it, so no vote of it is delegated."""
+NO_PROGRESS: Mapping[BrokerId, Progress] = {}
 
 
 class RaftState:
@@ -39,6 +43,7 @@ class RaftState:
         "lost_state",
         "must_check_outdated",
         "pending_request",
+        "progress",
         "role",
         "self_id",
         "start_configuration",
@@ -97,6 +102,8 @@ class RaftState:
         self.is_outdated_reported = False
         # What only a leader has; None unless role is LEADER.
         self.leader_state: LeaderState | None = None
+        # What a leader knows of its peers (not of itself); empty for others.
+        self.progress: Mapping[BrokerId, Progress] = NO_PROGRESS
         # What this replica appended before it handed over, while not all is committed.
         self.handing_over: HandOver | None = None
         # A leader asked this replica to stand, or to vote, and its log lacks what that takes.
@@ -146,6 +153,7 @@ class RaftState:
         self._change_role(cause)
         self.leader = self.self_id
         self.leader_state = leader_state
+        self.progress = leader_state.progress
         self.handing_over = self.pending_request = None
 
     def hand_over(self, transfer_target: BrokerId) -> None:
@@ -167,6 +175,7 @@ class RaftState:
         assert self.role != Role.LEADER, "only `lead` makes a leader"
         self.leader = leader
         self.leader_state = None
+        self.progress = NO_PROGRESS
         self.wake.clear()
         self.effects.append(BecameFollower(self.epoch, leader, transfer_target))
 

@@ -194,7 +194,7 @@ def crc_of(buffer: Buffer, position: int, size: int) -> int:
 
 def crc_matches(buffer: Buffer, header: BatchHeader) -> bool:
     """Whether the batch that `header` was read from is undamaged."""
-    return crc_of(buffer, header.position, header.size) == header.crc
+    return crc_of(buffer, header.position, LENGTH_END + header.batch_length) == header.crc
 
 
 def set_append_time(buffer: bytearray | memoryview, header: BatchHeader, timestamp_ms: int) -> None:

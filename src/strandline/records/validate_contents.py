@@ -9,7 +9,7 @@ How:    decompress (bounded) -> walk over the records -> judge keys and times ->
         bound too, so they can read every batch that was stored.
 Source: Kafka's LogValidator; KIP-467 (each refused record is named)."""
 
-from typing import NamedTuple
+import msgspec
 
 from strandline.base.errors import ApiError, RefusedRecordsError
 from strandline.protocol.errors import Error
@@ -49,7 +49,7 @@ TIMESTAMP_LIMIT = 1 << 62
 _ALL_TIMESTAMPS = (-(1 << 63), (1 << 63) - 1)
 
 
-class ContentRules(NamedTuple):
+class ContentRules(msgspec.Struct, frozen=True, gc=False):
     """What a topic asks of records. Timestamps in ms since 1970."""
 
     needs_keys: bool = False

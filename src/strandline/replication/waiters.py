@@ -13,42 +13,46 @@ from collections.abc import Callable
 from strandline.model.ids import Index
 from strandline.protocol.errors import Error
 
+_NONE = Error.NONE
+
 
 class MarkWaiters:
     """Callbacks by the index that a mark (commit, or visible) must reach, in ascending order.
     Called with NONE once it has, with NOT_LEADER_OR_FOLLOWER if it may never."""
 
     def __init__(self) -> None:
-        self._queue: deque[tuple[Index, Callable[[Error], None]]] = deque()
+        self.queue: deque[tuple[Index, Callable[[Error], None]]] = deque()
+        """Those that wait; only this class changes it."""
 
     def insert(self, index: Index, callback: Callable[[Error], None]) -> None:
         """Wait for any index: a repeated request may need one below the last in the queue."""
-        position = len(self._queue)
-        while position > 0 and self._queue[position - 1][0] > index:
+        queue = self.queue
+        position = len(queue)
+        while position > 0 and queue[position - 1][0] > index:
             position -= 1
-        self._queue.insert(position, (index, callback))
+        queue.insert(position, (index, callback))
 
     def wait(self, index: Index, mark: Index, callback: Callable[[Error], None]) -> None:
         """The same; at once where `mark`, as it stands, has reached `index`."""
         if index <= mark:
-            callback(Error.NONE)
+            callback(_NONE)
         else:
             self.insert(index, callback)
 
     def on_mark(self, mark: Index) -> None:
         """Call back all waiters up to `mark`."""
-        queue = self._queue
+        queue = self.queue
         while queue and queue[0][0] <= mark:
-            queue.popleft()[1](Error.NONE)
+            queue.popleft()[1](_NONE)
 
     def fail(self) -> None:
         """The entries may be lost: call all waiters back with an error."""
-        queue, self._queue = self._queue, deque()
+        queue, self.queue = self.queue, deque()
         for _, callback in queue:
             callback(Error.NOT_LEADER_OR_FOLLOWER)
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self.queue)
 
 
 class Watch:
@@ -69,21 +73,22 @@ class Watchers:
     """Callbacks for the next change; each is called once."""
 
     def __init__(self) -> None:
-        self._watches: dict[Watch, None] = {}
+        self.watches: dict[Watch, None] = {}
+        """Those that wait; only this class changes it."""
 
     def add(self, callback: Callable[[], None]) -> Watch:
         """Call `callback` at the next `notify`."""
         watch = Watch(self, callback)
-        self._watches[watch] = None
+        self.watches[watch] = None
         return watch
 
     def discard(self, watch: Watch) -> None:
         """Forget a watch."""
-        self._watches.pop(watch, None)
+        self.watches.pop(watch, None)
 
     def notify(self) -> None:
         """Call all, once."""
-        if self._watches:
-            watches, self._watches = self._watches, {}
+        if self.watches:
+            watches, self.watches = self.watches, {}
             for watch in watches:
                 watch.callback()

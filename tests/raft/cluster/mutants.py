@@ -276,7 +276,7 @@ def unmatched_tail_acknowledged(self: Any, sender: int) -> None:
 
 @_mutant(Raft, "_on_log_flushed", seed=44)
 def stale_flush_counts(self: Any, event: Any) -> None:
-    state = self._state
+    state = self.state
     index = min(event.index, state.log.last_index)
     if index > state.log.flushed_index:
         state.log.flushed_index = index

@@ -135,7 +135,7 @@ class Node:
             event.message, FROM_LEADERS | PEER_CATCHUP
         ):
             return -1
-        handing_over = self.raft._state.handing_over
+        handing_over = self.raft.state.handing_over
         if handing_over is not None:
             return int(handing_over.epoch)
         return int(self.raft.epoch) if self.raft.is_leader else -1
@@ -282,7 +282,7 @@ class Node:
                 return
             if isinstance(plan, messages.ResetRequest):
                 self.world.send(self.id, peer, plan, [])
-                self.raft.step(events.AppendSent(peer, plan.start_index - 1))
+                self.raft.note_sent(peer, plan.start_index - 1)
                 return
             if self.world.peer_catchup_chance and self._order(peer, plan):
                 continue
@@ -300,7 +300,7 @@ class Node:
             to = self._behind(peer, plan) if self.world.relay_chance and batches else ()
             self.world.send(self.id, peer, Carried(request, to) if to else request, batches)
             for one in (peer, *to):
-                self.raft.step(events.AppendSent(one, last))
+                self.raft.note_sent(one, last)
 
     def _behind(self, relay: int, plan: AppendPlan) -> tuple[int, ...]:
         """Who gets through `relay` what it is sent, as often as the schedule asks for."""
@@ -344,7 +344,7 @@ class Node:
             raft.log.configurations_between(plan.first_index, last),
         )
         world.send(self.id, fetch_source, messages.PeerCatchupRequest(peer, request, 0, False), [])
-        raft.step(events.AppendSent(peer, last))
+        raft.note_sent(peer, last)
         return True
 
     # ---- lending ---------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class Peace:
             for leader in leaders:
                 leader.step(events.QuorumLost())
             for node in self._world.nodes.values():
-                node.raft._state.leader = -1 if not node.raft.is_leader else node.raft.leader
+                node.raft.state.leader = -1 if not node.raft.is_leader else node.raft.leader
             self._rng.choice(list(self._world.nodes.values())).step(events.ElectionTimedOut())
 
     def _check_who_stands(self, leader: Node) -> None:

@@ -90,7 +90,7 @@ class Replica:
 
     def give_up(self) -> None:
         """Nobody answers any more whether an election would be won."""
-        state = self.raft._state
+        state = self.raft.state
         if state.role == Role.PRECANDIDATE:
             state.role = Role.FOLLOWER
 
@@ -180,7 +180,7 @@ class Replica:
             log.configurations_between(plan.first_index, plan.last_index),
         )
         entries = tuple(self.entries[plan.first_index : plan.last_index + 1])
-        self.raft.step(events.AppendSent(peer, plan.last_index))
+        self.raft.note_sent(peer, plan.last_index)
         self.sent.append((peer, request, entries))
 
     # ---- performing ------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class Replicas:
 
     def _add(self, replica: Replica, packed: tuple[bytes, Renaming] | None = None) -> int:
         raft = replica.raft
-        raft._state.effects = []
+        raft.state.effects = []
         key = (replica.self_id, replica.is_held, tuple(replica.entries), _freeze_core(raft))
         number = self._numbers.get(key)
         if number is None:
@@ -358,7 +358,7 @@ def _nameless(replica: Replica, view: View) -> Hashable:
 
 
 def _freeze_core(raft: Raft) -> Hashable:
-    parts = [raft._state, raft._membership, raft._appends]
+    parts = [raft.state, raft._membership, raft._appends]
     if raft.role in (Role.PRECANDIDATE, Role.CANDIDATE):
         parts.append(
             raft._transfer_requests._elections

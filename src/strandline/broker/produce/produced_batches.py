@@ -3,7 +3,8 @@
 Source: decision 0044."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from strandline.broker.produce.partition_results import NO_TIMESTAMP
 from strandline.config.topic import TopicConfig
@@ -17,7 +18,7 @@ from strandline.records.validate_contents import TIMESTAMP_LIMIT, ContentRules
 from strandline.replication.replica.replica import Replica
 
 
-class ProducedBatches(NamedTuple):
+class ProducedBatches(msgspec.Struct, frozen=True, eq=False):
     """The batches for one partition. `append_time_ms`: -1 if the producer's times stay.
     `compression`: None if their codec stays; with it, each is at most `max_bytes` long."""
 

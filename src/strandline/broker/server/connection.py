@@ -17,6 +17,7 @@ import itertools
 import logging
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from strandline.base.errors import ProtocolError, StorageError
@@ -74,6 +75,9 @@ class ConnectionOwner(Protocol):
 
     def now_ms(self) -> int:
         """Monotonic time."""
+
+    def at_pass_end(self, callback: Callable[[], None]) -> None:
+        """See `base.clock.Clock`."""
 
     def has_room(self, *, is_producer: bool) -> bool:
         """Whether another request may be taken in, by the whole broker's bounds."""
@@ -255,23 +259,13 @@ class Connection:
     def _take_frames(self) -> None:
         """Start every complete request, as long as there is room.
 
-        The owner was asked for room before the read, which brings in little beside its bounds."""
+        There was room before the read, which brings in little beside the owner's bounds."""
         router = self._owner.router
         inbox = self._inbox
         pending = self._pending
         self._is_taking = True
         try:
-            while True:
-                if not self._has_own_room():
-                    self._collect_answers()
-                    if self.is_closed:
-                        return
-                    if not self._has_room():
-                        self._pause()
-                        break
-                frame = inbox.take()
-                if frame is None:
-                    break
+            while (frame := inbox.take()) is not None:
                 if self.only_key is not None and not is_of(frame, self.only_key, *LOGIN_KEYS):
                     self.close()
                     return
@@ -290,6 +284,13 @@ class Connection:
                 self._inflight_bytes += context.size_bytes
                 if context.blocked_by is not None:
                     self._blocked = context
+                if not self._has_own_room():
+                    self._collect_answers()
+                    if self.is_closed:
+                        return
+                    if not self._has_room():
+                        self._pause()
+                        break
         except ProtocolError as error:
             self._collect_answers()
             self.close(str(error))
@@ -381,7 +382,7 @@ class Connection:
             return  # Without pending requests the connection was closed meanwhile.
         if context is self._pending[0]:
             self.is_flush_due = True
-            self._loop.call_soon(self._flush_answers)
+            self._owner.at_pass_end(self._flush_answers)
 
     def on_unblocked(self) -> None:
         """See `context.AnswerSink`."""

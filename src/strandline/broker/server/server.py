@@ -96,6 +96,8 @@ class Server:
         self.port = 0
         self._refused_count = 0
         self._clock = clock
+        self.now_ms = clock.monotonic_ms
+        self.at_pass_end = clock.at_pass_end
         self._memory = memory
         self._audit = audit
         self.accepted_count = 0
@@ -208,10 +210,6 @@ class Server:
                 connection.close()
 
     # ---- what connections ask of their owner -----------------------------------------------------
-
-    def now_ms(self) -> int:
-        """Monotonic time."""
-        return self._clock.monotonic_ms()
 
     def has_room(self, *, is_producer: bool) -> bool:
         """Whether another request may be taken in."""

@@ -122,7 +122,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels, supervision: Sup
     directory = DataDirectory.acquire(
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )
-    disk = _open_disk(config, loop)
+    disk = _open_disk(config, loop, clock)
     network = _open_network(config, tls.peers)
     replication = _new_replication(config, clock=clock, rng=rng, disk=disk, network=network)
     webhook, metrics = _webhook(config), MetricsEndpoint(config.metrics, tls.monitoring, tokens)
@@ -348,9 +348,10 @@ def _open_network(config: BrokerConfig, tls: PeerTls | None) -> TcpNetwork:
     )
 
 
-def _open_disk(config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> RealDisk:
+def _open_disk(config: BrokerConfig, loop: asyncio.AbstractEventLoop, clock: LoopClock) -> RealDisk:
     by_kernel = config.storage.flush_by == "kernel"
-    return RealDisk(lambda callback: _post(loop, callback), loop if by_kernel else None)
+    post = partial(_post, loop)
+    return RealDisk(post, loop if by_kernel else None, clock.at_pass_end)
 
 
 def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -104,10 +104,7 @@ def last_certain(state: RaftState) -> Index:
 
 def is_certain_member(state: RaftState, peer: BrokerId) -> bool:
     """Whether `peer` is a member whatever may be lost, or votes already: then it may be needed
-    to commit anything at all."""
-    configurations = state.log.configurations
-    if not configurations or configurations[-1][0] <= state.commit:
-        return True
+    to commit anything at all. For a configuration that is not known to be committed."""
     return peer in state.configuration.all_voters or peer in _last_certain(state)[1].members
 
 

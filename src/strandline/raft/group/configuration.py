@@ -118,7 +118,7 @@ class Configuration(msgspec.Struct, frozen=True):
     def _write_quorum_index(
         self, voters: tuple[BrokerId, ...], match: Mapping[BrokerId, Index]
     ) -> Index:
-        reached = sorted((match.get(voter, Index(-1)) for voter in voters), reverse=True)
+        reached = sorted([match.get(voter, Index(-1)) for voter in voters], reverse=True)
         return reached[self.write_quorum(voters) - 1] if reached else Index(-1)
 
 

@@ -120,8 +120,9 @@ class LogShape:
 
     def append(self, epoch: Epoch, last_index: Index) -> None:
         """Entries of `epoch` from the end up to `last_index`."""
-        assert epoch >= self.last_epoch and last_index > self.last_index
+        assert last_index > self.last_index
         if not self.epochs or self.epochs[-1][0] != epoch:
+            assert epoch >= self.last_epoch
             self.epochs.append((epoch, Index(self.last_index + 1)))
         self.last_index = last_index
 

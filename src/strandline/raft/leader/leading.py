@@ -114,7 +114,7 @@ class Leading:
         leader_state.excluded_delegators |= gone
         leader_state.delegators -= gone
         next_index = Index(state.log.last_index + 1)
-        progress = leader_state.progress = {
+        progress = state.progress = leader_state.progress = {
             peer: known.get(peer) or Progress(peer, next_index)
             for peer in configuration.members
             if peer != state.self_id

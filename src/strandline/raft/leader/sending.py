@@ -2,7 +2,7 @@
 
 Why:    windows, sockets and bytes are the driver's; what may be sent, and what was, is known here.
 How:    `plan` says from where to where and with which marks. The driver sends as much of it as
-        fits, and reports that with `AppendSent`. Appends to a peer in step follow each other
+        fits, and reports that (`mark_sent`). Appends to a peer in step follow each other
         without waiting; a probe waits for its answer. If retention removed what the peer needs, the
         leader resets it. A new member gets nothing before its membership is committed.
 Owns:   nothing; changes the peer's Progress.
@@ -14,6 +14,9 @@ from strandline.raft.leader.leader_state import LeaderState
 from strandline.raft.leader.progress import AppendPlan, Progress
 from strandline.raft.messages import ResetRequest
 from strandline.raft.state import RaftState
+
+NO_CONFIGURATION = Index(-2)
+"""Below every index, and below what a peer without entries has written."""
 
 
 def plan(
@@ -32,7 +35,9 @@ def plan(
         and progress.sent_visible == state.visible
     ):
         return None
-    if not is_certain_member(state, progress.peer):
+    configurations = log.configurations
+    newest = configurations[-1][0] if configurations else NO_CONFIGURATION
+    if newest > state.commit and not is_certain_member(state, progress.peer):
         return None
     prev_index = Index(progress.next_index - 1)
     if prev_index < log.first_index - 1:
@@ -56,12 +61,12 @@ def plan(
         leader_state.unflushed_visible_last > state.visible,
         is_probe,
         progress.rejoin_at,
-        _configured(state, progress),
+        last_certain(state) if progress.match_written < newest else Index(-1),
     )
 
 
 def mark_sent(state: RaftState, progress: Progress, last_index: Index) -> None:
-    """See `events.AppendSent`."""
+    """See `Raft.note_sent`."""
     assert last_index <= state.log.last_index, "what is sent is in the log"
     if progress.next_index >= state.log.first_index:
         progress.sent_commit = state.commit
@@ -73,11 +78,3 @@ def mark_sent(state: RaftState, progress: Progress, last_index: Index) -> None:
         progress.asked_from = progress.last_sent
     if last_index >= progress.next_index:
         progress.next_index = Index(last_index + 1)
-
-
-def _configured(state: RaftState, progress: Progress) -> Index:
-    """For `AppendRequest.configured`; see `stale_log_reset`."""
-    configurations = state.log.configurations
-    if configurations and progress.match_written < configurations[-1][0]:
-        return last_certain(state)
-    return Index(-1)

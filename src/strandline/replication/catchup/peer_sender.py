@@ -63,7 +63,7 @@ class PeerSender:
         replica = self._replicas.get(head.group)
         if replica is not None:
             entries = Entries.checked(payload, head.request)
-            replica.on_message(fetch_source, PeerAppend(head.request), entries)
+            replica.on_append(fetch_source, PeerAppend(head.request), entries)
 
     def add(self, replica: Replica, order: PeerCatchupRequest) -> None:
         """Queue an order, and obeys it now if it is the only one."""

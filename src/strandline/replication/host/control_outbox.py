@@ -52,7 +52,7 @@ class ControlOutbox:
     def _flush_later(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._clock.call_soon(self._flush)
+            self._clock.at_pass_end(self._flush)
 
     def _flush(self) -> None:
         self._is_scheduled = False

@@ -45,6 +45,7 @@ from strandline.replication.wire import (
     decode_raft,
 )
 
+_APPEND, _RAFT = int(Kind.APPEND), int(Kind.RAFT)
 _log = logging.getLogger("strandline.replication")
 
 
@@ -133,23 +134,27 @@ class Inbound(PeerEvents):
 
     def _on_append(self, peer: BrokerId, message: memoryview) -> None:
         head, payload = decode_append(message)
+        if message[0] != _APPEND:
+            if message[0] == Kind.PEER_APPEND:
+                self._peer_sender.on_peer_append(peer, head, payload)
+            else:
+                self._relaying.on_relayed(peer, head, payload)
+            return
         replica = self._replicas.get(head.group)
-        if message[0] == Kind.PEER_APPEND:
-            self._peer_sender.on_peer_append(peer, head, payload)
-        elif message[0] == Kind.RELAYED:
-            self._relaying.on_relayed(peer, head, payload)
-        elif replica is None:
+        if replica is None:
             self._early_appends.on_missed(peer, head.group)
             if head.to:
                 self._relaying.refuse(peer, head.group, head.request.epoch, list(head.to))
         else:
             entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
-            if head.to and head.request.epoch >= replica.epoch:
-                self._relaying.hand_on(peer, head, payload)
-            if head.request.epoch >= replica.epoch:
-                replica.on_outlived(head.outlived)
-            replica.on_message(peer, head.request, entries)
-            self._relaying.release(replica)
+            if head.request.epoch >= replica.raft.state.epoch:
+                if head.to:
+                    self._relaying.hand_on(peer, head, payload)
+                if head.outlived != -1 or replica.leader_outlived != -1:
+                    replica.on_outlived(head.outlived)
+            replica.on_append(peer, head.request, entries)
+            if self._relaying.held:
+                self._relaying.release(replica)
 
     def _on_leaders(self, peer: BrokerId, entries: list[LeaderEntry]) -> None:
         """Learn leaders from `peer`, and correct those that this broker no longer is."""
@@ -172,7 +177,7 @@ class Inbound(PeerEvents):
         for group, epoch in self._contacts.on_heartbeat_answer(peer, answer, held_ms=held_ms):
             replica = self._replicas.get(group)
             if replica is not None and epoch > replica.epoch:
-                replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
+                replica.on_append_response(peer, AppendResponse(epoch, False, hint=NO_HINT))
 
     def _on_exchange(self, peer: BrokerId, body: memoryview) -> None:
         exchange = decode_exchange(body)
@@ -190,7 +195,7 @@ class Inbound(PeerEvents):
             )
 
     def _on_control(self, peer: BrokerId, kind: int, body: memoryview) -> None:
-        if kind == Kind.RAFT:
+        if kind == _RAFT:
             for group, message in decode_raft(body):
                 replica = self._replicas.get(group)
                 if replica is None:

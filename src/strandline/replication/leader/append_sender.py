@@ -18,13 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from strandline.base.errors import StorageError
-from strandline.base.network import Lane
-from strandline.model.ids import BrokerId, Index
-from strandline.raft.events import AppendSent, Event, PeerTimedOut
+from strandline.base.network import BULK, CONTROL
+from strandline.model.ids import NO_BROKER, BrokerId, Index
+from strandline.raft.events import Event, PeerTimedOut
 from strandline.raft.messages import LeaderContact, PeerCatchupRequest, ResetRequest
 from strandline.replication.catchup.fetch_sources import LEADER, FetchSources, switch_source
 from strandline.replication.leader.follower_stream import FollowerStream
-from strandline.replication.leader.tail import NOTHING, AppendChunk, Tail
+from strandline.replication.leader.tail import NOTHING, AppendChunk, Chunk, Tail
 from strandline.replication.leader.urgency import Urgency
 from strandline.replication.relay.relays import Relays
 from strandline.replication.replica import tombstones
@@ -88,6 +88,12 @@ class AppendSender:
         self._tell_sent = on_sent
         self._tell_handed = on_handed
         self._is_closed = False
+        # The chunk that was sent last by itself, and as an append.
+        self._last_chunk: Chunk | None = None
+        self._last_append_chunk = NOTHING
+        # The head that was encoded last, and what for.
+        self._encoded = b""
+        self._encoded_for: tuple[AppendPlan | None, AppendChunk] = None, NOTHING
         self.relays = Relays(replica, shared, streams, self.pump, self.ask)
         self.urgency = Urgency(replica, shared, streams, tail)
         self.fetch_sources = FetchSources(
@@ -108,20 +114,23 @@ class AppendSender:
         stream = self._streams.get(peer)
         if stream is None:
             stream = self._streams[peer] = FollowerStream(self._settings)
+        if self._is_closed or not self._network.is_connected(peer, BULK):
+            return
+        raft = replica.raft
         has_sent = False
-        while not self._is_closed and self._network.is_connected(peer, Lane.BULK):
-            progress = replica.raft.progress.get(peer)
+        while True:
+            progress = raft.state.progress.get(peer)
             if progress is None:
                 break
             if not stream.has_room and not progress.is_probing:
                 stream.is_blocked = True
                 break
-            plan = replica.raft.plan_append(peer)
+            plan = raft.plan_append(peer)
             if plan is None:
                 break
             if isinstance(plan, ResetRequest):
                 self._outbox.send(peer, replica.group, plan)
-                replica.raft.step(AppendSent(peer, Index(plan.start_index - 1)))
+                raft.note_sent(peer, Index(plan.start_index - 1))
                 stream.on_sent(Index(plan.start_index - 1), 0, self._clock.monotonic_ms())
                 self._tell_sent()
                 break
@@ -134,7 +143,7 @@ class AppendSender:
                     break
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
                 self._outbox.send(peer, replica.group, contact)
-                replica.raft.step(AppendSent(peer, plan.prev_index))
+                raft.note_sent(peer, plan.prev_index)
             elif not has_entries and not plan.is_probe and stream.has_peer_source:
                 stream.is_blocked = True  # It would overtake what others send.
                 break
@@ -143,6 +152,8 @@ class AppendSender:
                 break
             elif self._send(peer, stream, plan):
                 has_sent = True
+                if progress.next_index > raft.state.log.last_index:
+                    break  # It has been sent all entries, and the marks with them.
             else:
                 break
         if has_sent:
@@ -158,9 +169,8 @@ class AppendSender:
 
     def pump_all(self) -> None:
         """Send to every follower what it may be sent, marks too."""
-        for peer in list(self._replica.raft.progress):
-            if peer != self._replica.self_id:
-                self.pump(peer, tells=True)
+        for peer in list(self._replica.raft.state.progress):
+            self.pump(peer, tells=True)
 
     def ask(self, peer: BrokerId) -> None:
         """Probe `peer`: it is silent, or its answers were lost. Appends in flight stay so until it
@@ -176,7 +186,9 @@ class AppendSender:
             return self._dispatch(peer, stream, plan, NOTHING)
         chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
         fetch_source: BrokerId | None = LEADER
-        if self.fetch_sources.may_use_peers(stream, plan.first_index, is_in_memory=bool(chunks)):
+        if (stream.is_behind or not chunks) and self.fetch_sources.may_use_peers(
+            stream, plan.first_index, is_in_memory=bool(chunks)
+        ):
             if plan.is_probe and self.fetch_sources.has_neighbours(peer):
                 # Its fetch source is chosen once it has answered the probe.
                 return self._dispatch(peer, stream, plan, NOTHING)
@@ -185,11 +197,13 @@ class AppendSender:
             self.fetch_sources.wait(peer)
             return False
         before = stream.fetch_source
-        if not switch_source(stream, fetch_source):
+        if fetch_source != before and not switch_source(stream, fetch_source):
             return False
         if not plan.is_probe:
             is_new = bool(chunks) and fetch_source == LEADER
-            if (is_new and self.relays.serves(peer)) or not self.relays.leave(peer):
+            if is_new and self.relays.are_needed() and self.relays.serves(peer):
+                return False
+            if stream.relay != NO_BROKER and not self.relays.leave(peer):
                 return False
         if fetch_source != before:
             whom = "this one" if fetch_source == LEADER else f"broker {fetch_source}"
@@ -203,7 +217,7 @@ class AppendSender:
                 self.fetch_sources.wait(peer)
                 return False
             stream.on_served_from_memory()
-            append_chunk = AppendChunk.of(chunks)
+            append_chunk = self._append_chunk_of(chunks)
             is_throttled = fetch_source != LEADER and not self.urgency.is_urgent(peer)
         else:
             found = self._read(peer, stream, plan.first_index, is_by_peer=fetch_source != LEADER)
@@ -215,31 +229,38 @@ class AppendSender:
             return self._dispatch(peer, stream, plan, append_chunk)
         return self._order(peer, stream, plan, append_chunk, is_throttled=is_throttled)
 
+    def _append_chunk_of(self, chunks: Sequence[Chunk]) -> AppendChunk:
+        """The chunks as one append: of a single chunk, one for all followers."""
+        if len(chunks) > 1:
+            return AppendChunk.of(chunks)
+        if chunks[0] is not self._last_chunk:
+            self._last_chunk, self._last_append_chunk = chunks[0], AppendChunk.of(chunks)
+        return self._last_append_chunk
+
     def _dispatch(
         self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", append_chunk: AppendChunk
     ) -> bool:
         """Send an append from here, and through `peer` to the followers that it relays to."""
-        replica = self._replica
         parts = append_chunk.parts
         assert not parts or stream.fetch_source == LEADER, "one sender at a time"
         last_index = append_chunk.last_index if parts else plan.prev_index
-        # A follower that is behind acknowledges what it has flushed, and gets more only then.
-        may_wait = plan.commit < last_index and append_chunk.is_relaxed
-        request = plan.request(
-            append_chunk.runs, append_chunk.configurations, report_written=may_wait
-        )
-        outlived = Index(-1)
-        if replica.log.config.has_been_compacted:
-            outlived = tombstones.reported_outlived(replica, replica.held_index)
         may_carry = append_chunk.is_in_memory and not plan.is_probe
-        to = tuple(self.relays.carried_by(peer)) if may_carry else ()
-        head = encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))
+        to: tuple[BrokerId, ...] = ()
+        if may_carry and self.relays.ways:
+            to = tuple(self.relays.carried_by(peer))
+        if not to and append_chunk is self._encoded_for[1] and plan == self._encoded_for[0]:
+            head = self._encoded  # As for each follower after the first of those that keep up.
+        else:
+            head = self._encode_head(plan, append_chunk, to)
+            self._encoded, self._encoded_for = head, (plan, NOTHING if to else append_chunk)
         size = len(head) + sum(map(len, parts))
         # A question behind the log's end hands over nothing.
         handed_index = last_index if parts else Index(-1)
-        served = (stream, *(self._streams[one] for one in to))
+        served = [stream]
+        for one in to:
+            served.append(self._streams[one])
         on_handed = partial(self._on_handed, peer, served, handed_index, size)
-        if not self._network.send(peer, Lane.BULK, (head, *parts), on_handed):
+        if not self._network.send(peer, BULK, (head, *parts), on_handed):
             return False
         self._queues.add(peer, size)
         for one, its_stream in zip((peer, *to), served, strict=True):
@@ -248,6 +269,21 @@ class AppendSender:
                 self.relays.on_sent(one, peer)
             self._mark_sent(one, its_stream, last_index, size)
         return True
+
+    def _encode_head(
+        self, plan: "AppendPlan", append_chunk: AppendChunk, to: tuple[BrokerId, ...]
+    ) -> bytes:
+        replica = self._replica
+        last_index = append_chunk.last_index if append_chunk.parts else plan.prev_index
+        # A follower that is behind acknowledges what it has flushed, and gets more only then.
+        may_wait = plan.commit < last_index and append_chunk.is_relaxed
+        request = plan.request(
+            append_chunk.runs, append_chunk.configurations, report_written=may_wait
+        )
+        outlived = Index(-1)
+        if replica.log.config.has_been_compacted:
+            outlived = tombstones.reported_outlived(replica, replica.held_index)
+        return encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))
 
     def _order(
         self,
@@ -271,7 +307,7 @@ class AppendSender:
             replica.group, PeerCatchupRequest(peer, request, size, is_throttled, may_differ)
         )
         message = encode_control(Kind.PEER_CATCHUP_ORDER, order)
-        if not self._network.send(stream.fetch_source, Lane.CONTROL, [message]):
+        if not self._network.send(stream.fetch_source, CONTROL, [message]):
             self.fetch_sources.wait(peer)
             return False
         self._mark_sent(peer, stream, append_chunk.last_index, size)
@@ -281,7 +317,7 @@ class AppendSender:
         self, peer: BrokerId, stream: FollowerStream, last_index: Index, size: int
     ) -> None:
         replica = self._replica
-        replica.raft.step(AppendSent(peer, last_index))
+        replica.raft.note_sent(peer, last_index)
         stream.on_sent(last_index, size, self._clock.monotonic_ms())
         self._tell_sent()
 
@@ -339,10 +375,13 @@ class AppendSender:
 
     def _forget_sent(self) -> None:
         """Drop chunks that every connected follower has been sent."""
-        replica = self._replica
-        sent = [
-            progress.next_index - 1
-            for peer, progress in replica.raft.progress.items()
-            if peer != replica.self_id and self._network.is_connected(peer, Lane.BULK)
-        ]
-        self._tail.drop_through(Index(min(sent, default=replica.log.last_index)))
+        raft = self._replica.raft
+        sent = raft.state.log.last_index
+        for peer, progress in raft.state.progress.items():
+            if progress.next_index <= sent and self._network.is_connected(peer, BULK):
+                sent = progress.last_sent
+        self._tail.drop_through(sent)
+        if sent == raft.state.log.last_index:  # No other follower needs it, nor its memory.
+            self._last_chunk = None
+            self._last_append_chunk = NOTHING
+            self._encoded_for = None, NOTHING

@@ -58,6 +58,7 @@ REFUSED_COUNT_MAX = 100_000
 NO_ACKS = 0
 QUORUM_ACK = -1
 
+_NONE = int(Error.NONE)
 _NO_PRODUCERS: Set[int] = frozenset()
 
 _log = logging.getLogger("strandline.replication")
@@ -175,13 +176,15 @@ class Appender:
     @property
     def lacks_voters(self) -> bool:
         """Whether so few vote, or count, while others are lost, that acks=all is refused."""
+        if self.voter_count_min <= 1:
+            return False
         present = self._replica.configuration
         return present.write_quorum(present.voters) < self.voter_count_min
 
     @property
     def _has_room(self) -> bool:
         leadership = self._owner.leadership
-        is_taken = leadership is None or leadership.has_room
+        is_taken = leadership is None or leadership.tail.has_room
         return self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX and is_taken
 
     def _is_held(self, request: Request) -> bool:
@@ -199,7 +202,7 @@ class Appender:
     def _append_soon(self) -> None:
         if not self._scheduled and self._has_room:
             self._scheduled = True
-            self._clock.call_soon(self._append)
+            self._clock.at_pass_end(self._append)
 
     def _append(self) -> None:
         self._scheduled = False
@@ -333,7 +336,9 @@ class Appender:
 
     def _append_chunk(self, chunk: list[Request]) -> None:
         relaxed = self._is_relaxed(chunk[0])
-        size = sum([request.size_bytes for request in chunk])
+        size = 0
+        for request in chunk:
+            size += request.size_bytes
         try:
             appended = self._write(chunk, relaxed=relaxed)
         except OSError as error:
@@ -355,7 +360,7 @@ class Appender:
         self.uncommitted_bytes += size
         start = self._log_start()
         for request, base_offset in zip(chunk, appended.base_offsets, strict=True):
-            result = AppendResult(Error.NONE, base_offset, start)
+            result = AppendResult(_NONE, base_offset, start)
             if request.acks != QUORUM_ACK:
                 request.done(result)
             else:
@@ -395,7 +400,7 @@ class Appender:
     def _has_promised_quorum(self) -> bool:
         """Whether one voter alone may have to keep all acknowledged and visible records, even over
         a power failure: then all of them must be flushed."""
-        return self._replica.configuration.floor is not UNSET
+        return self._replica.raft.state.configuration.floor is not UNSET
 
     def note_refused(self, headers: Sequence[BatchHeader], code: int) -> None:
         """Batches are refused with a retriable code: later batches of their producers will be out

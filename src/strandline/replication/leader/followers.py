@@ -55,7 +55,8 @@ class Followers:
     def on_response(self, peer: BrokerId, response: AppendResponse) -> None:
         """Keep the window; the core decides the rest."""
         stream = self._streams.get(peer)
-        if stream is None or response.epoch != self._replica.epoch or response.hint == NO_HINT:
+        epoch = self._replica.raft.state.epoch
+        if stream is None or response.epoch != epoch or response.hint == NO_HINT:
             return
         if response.accepted:
             match = max(response.written, response.flushed)
@@ -128,7 +129,7 @@ class Followers:
         return any(map(self._is_awaited, self._streams))
 
     def _is_awaited(self, peer: BrokerId) -> bool:
-        progress = self._replica.raft.progress.get(peer)
+        progress = self._replica.raft.state.progress.get(peer)
         return bool(self._streams[peer].inflight or (progress and progress.rejoin_at >= 0))
 
     def is_backing_off(self, peer: BrokerId) -> bool:

@@ -47,7 +47,7 @@ class Leadership:
         self._memory = shared.memory
         self._tell_room = on_room
         self._is_closed = False
-        self._tail = Tail(shared.settings.tail_bytes_max, shared.memory)
+        self.tail = Tail(shared.settings.tail_bytes_max, shared.memory)
         self.append_times = AppendTimes()
         streams: dict[BrokerId, FollowerStream] = {}
         self.streams = streams
@@ -56,22 +56,17 @@ class Leadership:
             shared,
             owner,
             streams,
-            self._tail,
+            self.tail,
             on_sent=on_sent,
             on_handed=self._release,
         )
         self.followers = Followers(replica, shared, owner, streams, self.sender, self.append_times)
 
-    @property
-    def has_room(self) -> bool:
-        """Whether more may be appended before the followers take some of it."""
-        return self._tail.has_room
-
     def close(self) -> None:
         """Leadership ended: memory units return."""
         self._is_closed = True
         self.sender.close()
-        self._tail.clear()
+        self.tail.clear()
 
     # ---- appending -------------------------------------------------------------------------------
 
@@ -81,9 +76,9 @@ class Leadership:
         replica = self._replica
         log = replica.log
         assert not self._is_closed, "a leader state appends in its own epoch"
-        epoch = replica.epoch
+        epoch = replica.raft.state.epoch
         first_index = Index(log.last_index + 1)
-        offset = log.end_offset
+        first_offset = offset = log.end_offset
         buffers: list[Buffer] = []
         headers: list[BatchHeader] = []
         base_offsets: list[Offset] = []
@@ -98,10 +93,12 @@ class Leadership:
             headers += request.headers
         log.append(buffers, headers)
         assert log.end_offset == offset, "the log ends where the last batch was stamped to end"
-        self._take_in(first_index, buffers, epoch=epoch, relaxed=relaxed)
+        count = offset - first_offset
+        last_index = Index(first_index + count - 1)
+        self._take_in(first_index, last_index, buffers, epoch=epoch, relaxed=relaxed)
         self._flushes.request(may_wait=relaxed)
-        self._owner.step(Propose(log.last_index - first_index + 1, relaxed))
-        return Appended(log.last_index, base_offsets)
+        self._owner.step(Propose(count, relaxed))
+        return Appended(last_index, base_offsets)
 
     def append_marker(
         self, marker: bytes, *, epoch: Epoch, configuration: Configuration | None
@@ -114,7 +111,7 @@ class Leadership:
         log.append([marker], [header])
         assert log.last_index == first_index, "a marker takes one index"
         self._memory.take(len(marker))
-        self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
+        self._take_in(first_index, first_index, [marker], epoch=epoch, configuration=configuration)
         self._flushes.request(may_wait=False)
 
     def append_deletion(self, before: Offset) -> Index:
@@ -140,6 +137,7 @@ class Leadership:
     def _take_in(
         self,
         first_index: Index,
+        last_index: Index,
         buffers: Sequence[Buffer],
         *,
         epoch: Epoch,
@@ -147,34 +145,28 @@ class Leadership:
         configuration: Configuration | None = None,
     ) -> None:
         replica = self._replica
+        tail = self.tail
         size = sum(map(len, buffers))
-        if not replica.raft.progress:  # No follower: nothing is sent, or kept for that.
-            self._tail.clear()
+        if not replica.raft.state.progress:  # No follower: nothing is sent, or kept for that.
+            tail.clear()
             self._memory.give_back(size)
             return
         now = self._clock.monotonic_ms()
         if self.append_times.is_due(now):
             self.append_times.note(first_index, now, replica.held_index)
-        chunk = Chunk(
-            first_index=first_index,
-            last_index=replica.log.last_index,
-            epoch=epoch,
-            buffers=buffers,
-            size_bytes=size,
-            configuration=configuration,
-            relaxed=relaxed,
-        )
         for stream in self.streams.values():
             if stream.is_recovering:
-                stream.allowance_bytes += chunk.size_bytes
-        self._tail.add(chunk)
-        self._release()
+                stream.allowance_bytes += size
+        had_waiting = tail.waiting_bytes > 0
+        tail.add(Chunk(first_index, last_index, epoch, buffers, size, configuration, relaxed))
+        if had_waiting or len(replica.raft.state.configuration.voters) == 1:
+            self._release()  # Else the new entries wait for a follower's socket.
 
     def _release(self) -> None:
         """Return the memory units of entries that a write quorum's sockets, and this broker, have
         taken (RFC: "after the request is handed off to the socket")."""
-        tail = self._tail
-        if tail.waiting_index == BEYOND:
+        tail = self.tail
+        if not tail.waiting_bytes:
             return
         handed = {peer: stream.handed_index for peer, stream in self.streams.items()}
         handed[self._replica.self_id] = BEYOND

@@ -16,7 +16,6 @@ Source: Redpanda RFC 20220119 (one set of buffers for the disk and the followers
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import msgspec
@@ -32,8 +31,7 @@ from strandline.storage.log import reads
 BEYOND = Index(1 << 62)
 
 
-@dataclass(slots=True, eq=False)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Entries appended in one go, all of one epoch."""
 
     first_index: Index
@@ -62,6 +60,7 @@ class AppendChunk(msgspec.Struct, frozen=True, gc=False):
         parts: list[Buffer] = []
         runs: list[Run] = []
         configurations: list[tuple[Index, Configuration]] = []
+        is_relaxed = True
         for chunk in chunks:
             parts.extend(chunk.buffers)
             if runs and runs[-1].epoch == chunk.epoch:
@@ -70,7 +69,7 @@ class AppendChunk(msgspec.Struct, frozen=True, gc=False):
                 runs.append(Run(chunk.epoch, chunk.last_index))
             if chunk.configuration is not None:
                 configurations.append((chunk.first_index, chunk.configuration))
-        is_relaxed = all(chunk.relaxed for chunk in chunks)
+            is_relaxed = is_relaxed and chunk.relaxed
         return cls(parts, chunks[-1].last_index, runs, configurations, is_relaxed, True)
 
     @classmethod
@@ -105,11 +104,6 @@ class Tail:
         """Where the oldest chunk begins; beyond every index when there is none."""
         chunks = self._kept or self._waiting
         return chunks[0].first_index if chunks else BEYOND
-
-    @property
-    def waiting_index(self) -> Index:
-        """Where the oldest chunk begins that waits; beyond every index when there is none."""
-        return self._waiting[0].first_index if self._waiting else BEYOND
 
     @property
     def has_room(self) -> bool:
@@ -152,21 +146,23 @@ class Tail:
 
     def hand_through(self, index: Index) -> None:
         """Everything up to `index` has been handed to enough followers: units return."""
-        handed: list[Chunk] = []
-        while self._waiting and self._waiting[0].last_index <= index:
-            handed.append(self._waiting.popleft())
-        if not handed:
-            return
-        handed_bytes = sum([chunk.size_bytes for chunk in handed])
-        self.waiting_bytes -= handed_bytes
-        assert self.waiting_bytes >= 0
-        self._memory.give_back(handed_bytes)
-        for chunk in handed:
+        waiting = self._waiting
+        handed_bytes = kept_bytes = 0
+        while waiting and waiting[0].last_index <= index:
+            chunk = waiting.popleft()
+            handed_bytes += chunk.size_bytes
             if chunk.last_index > self._needless:
                 self._kept.append(chunk)
-                self.kept_bytes += chunk.size_bytes
-                self._memory.keep(self, chunk.size_bytes)
-        self._keep_to_limit()
+                kept_bytes += chunk.size_bytes
+        if not handed_bytes:
+            return
+        self.waiting_bytes -= handed_bytes
+        assert self.waiting_bytes >= 0
+        self.kept_bytes += kept_bytes
+        self._memory.give_back(handed_bytes)
+        if kept_bytes:
+            self._memory.keep(self, kept_bytes)
+            self._keep_to_limit()
 
     def drop_through(self, index: Index) -> None:
         """Every follower in step has been sent everything up to `index`."""

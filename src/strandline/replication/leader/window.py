@@ -54,17 +54,14 @@ class Departure(msgspec.Struct, frozen=True, gc=False):
 class Highest:
     """The highest value of the last one or two stretches of time."""
 
-    __slots__ = ("_before", "_now", "_since_ms")
+    __slots__ = ("_before", "_now", "_since_ms", "value")
 
     def __init__(self) -> None:
         self._before = 0
         self._now = 0
         self._since_ms = 0
-
-    @property
-    def value(self) -> int:
+        self.value = 0
         """0 while there is none."""
-        return max(self._before, self._now)
 
     def add(self, value: int, now_ms: int, *, stretch_ms: int, is_conclusive: bool) -> None:
         """A new value; one that is not conclusive never displaces a higher one."""
@@ -73,6 +70,7 @@ class Highest:
             self._since_ms = now_ms
         if value > self._now and (is_conclusive or value > self.value):
             self._now = value
+        self.value = max(self._before, self._now)
 
 
 class Window:
@@ -170,7 +168,9 @@ class Window:
             return
         if departures[0].silence_count < silences:
             departures = [one for one in departures if one.silence_count == silences]
-        delivered_bytes = sum([departure.size_bytes for departure in departures])
+        delivered_bytes = 0
+        for one in departures:
+            delivered_bytes += one.size_bytes
         if delivered_bytes >= MEASURED_BYTES_MIN:
             self.is_measured = True
         self._delivered_bytes += delivered_bytes
@@ -184,19 +184,17 @@ class Window:
             (self._byte_rate, self._delivered_bytes - departure.delivered_bytes),
             (self._count_rate, self._delivered_count - departure.delivered_count),
         ):
-            rate.add(
-                count * 1000 // elapsed_ms,
-                now_ms,
-                stretch_ms=stretch_ms,
-                is_conclusive=departure.is_conclusive,
-            )
+            per_s = count * 1000 // elapsed_ms
+            is_conclusive = departure.is_conclusive
+            if is_conclusive or per_s > rate.value:
+                rate.add(per_s, now_ms, stretch_ms=stretch_ms, is_conclusive=is_conclusive)
         self._resize()
 
     def _measure_round_trip(self, departure: Departure, now_ms: int) -> None:
         sample_ms = max(now_ms - departure.sent_ms, 1)
         is_old = now_ms - self._round_trip_since_ms > ROUND_TRIP_AGE_MAX_MS
         is_first = not self._round_trip_ms
-        has_waited = departure.ahead_bytes > self._half_bytes
+        has_waited = is_old and departure.ahead_bytes > self._half_bytes
         if is_first or sample_ms <= self._round_trip_ms or (is_old and not has_waited):
             self._round_trip_ms = sample_ms
             self._round_trip_since_ms = now_ms

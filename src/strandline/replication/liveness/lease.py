@@ -37,7 +37,7 @@ class Lease:
         Only for leases that need more than a majority: a leader without a majority steps down
         anyway."""
         replica = self._replica
-        if replica.configuration.floor is UNSET or self.is_held:
+        if replica.raft.state.configuration.floor is UNSET or self.is_held:
             return False
         since_ms = max(self._end_ms, replica.leading_since_ms)
         return self._clock.monotonic_ms() - since_ms >= self._gone_ms

@@ -52,7 +52,7 @@ class Relaying:
         self._queues = shared.queues
         self._outbox = shared.outbox
         # {group: the appends that came too early, by the entry before them}
-        self._held: dict[GroupId, list[_Held]] = {}
+        self.held: dict[GroupId, list[_Held]] = {}
         self._held_bytes = 0
         self._hold_timer: Timer | None = None
         self.relayed_bytes = 0
@@ -107,14 +107,14 @@ class Relaying:
 
     def release(self, replica: Replica) -> None:
         """Take the appends that were kept, if the entries before them are there by now."""
-        held = self._held.get(replica.group)
+        held = self.held.get(replica.group)
         while held:
             due = next((one for one in held if not self._is_early(replica, one.head.request)), None)
             if due is None:
                 return
             held.remove(due)
             self._take_held(replica, due)
-        self._held.pop(replica.group, None)
+        self.held.pop(replica.group, None)
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ms()
@@ -128,7 +128,7 @@ class Relaying:
     def _take(self, replica: Replica, relay: BrokerId, head: AppendHead, entries: Entries) -> None:
         if head.request.epoch == replica.epoch:
             replica.on_outlived(head.outlived)
-        replica.on_message(relay, PeerAppend(head.request), entries)
+        replica.on_append(relay, PeerAppend(head.request), entries)
 
     def _take_held(self, replica: Replica, held: _Held) -> None:
         self._held_bytes -= held.size_bytes
@@ -136,7 +136,7 @@ class Relaying:
         self._take(replica, held.relay, held.head, held.entries)
 
     def _hold(self, held: _Held) -> None:
-        group = self._held.setdefault(held.head.group, [])
+        group = self.held.setdefault(held.head.group, [])
         group.append(held)
         group.sort(key=lambda one: one.head.request.prev_index)
         self._held_bytes += held.size_bytes
@@ -147,14 +147,14 @@ class Relaying:
         """Take appends that were kept too long: the core refuses them, and so tells the leader."""
         self._hold_timer = None
         limit_ms = self._now_ms() - HOLD_MS
-        for group in list(self._held):
+        for group in list(self.held):
             replica = self._replicas.get(group)
-            late = [one for one in self._held[group] if one.came_ms <= limit_ms]
-            rest = [one for one in self._held[group] if one.came_ms > limit_ms]
+            late = [one for one in self.held[group] if one.came_ms <= limit_ms]
+            rest = [one for one in self.held[group] if one.came_ms > limit_ms]
             if rest:
-                self._held[group] = rest
+                self.held[group] = rest
             else:
-                del self._held[group]
+                del self.held[group]
             for one in late:
                 if replica is not None:
                     self._take_held(replica, one)
@@ -163,11 +163,11 @@ class Relaying:
                     assert self._held_bytes >= 0
             if replica is not None:
                 self.release(replica)
-        if self._held:
+        if self.held:
             self._hold_timer = self._clock.call_later(HOLD_MS, self._end_hold)
 
     def stop(self) -> None:
         """Forward nothing from now on."""
         if self._hold_timer is not None:
             self._hold_timer.cancel()
-        self._held.clear()
+        self.held.clear()

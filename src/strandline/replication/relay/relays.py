@@ -77,7 +77,7 @@ class Relays:
         self._ask = ask
         # {follower: the followers in its region, itself included, in the order in which they may
         # relay}, by these members and labels, and by recent round trips.
-        self._ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
+        self.ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
         self._members: Configuration | None = None
         self._labels_version = -1
         # {relay: when it was probed, refused an append, or was reset}
@@ -87,6 +87,20 @@ class Relays:
         self._order_until_ms = 0
 
     # ---- choosing --------------------------------------------------------------------------------
+
+    def are_needed(self) -> bool:
+        """Whether any follower may get its entries through another one: brings `ways` up to
+        date."""
+        members, labels_version = self._replica.raft.state.configuration, self._nearness.version
+        is_known = members is self._members and labels_version == self._labels_version
+        if is_known and not self.ways:
+            return False  # Round trips only change their order.
+        now_ms = self._clock.monotonic_ms()
+        if not is_known or now_ms >= self._order_until_ms:
+            self._members, self._labels_version = members, labels_version
+            self._order_until_ms = now_ms + ORDER_MS
+            self.ways = self._find_ways()
+        return bool(self.ways)
 
     def relay_of(self, peer: BrokerId) -> BrokerId:
         """The relay of what `peer` is sent next; NO_BROKER: the leader sends it directly."""
@@ -243,19 +257,7 @@ class Relays:
             self._clock.call_soon(lambda: self._pump(peer))
 
     def _way_to(self, peer: BrokerId) -> tuple[BrokerId, ...]:
-        replica = self._replica
-        nearness = self._nearness
-        members = replica.configuration
-        now_ms = self._clock.monotonic_ms()
-        if (
-            members is not self._members
-            or nearness.version != self._labels_version
-            or now_ms >= self._order_until_ms
-        ):
-            self._members, self._labels_version = members, nearness.version
-            self._order_until_ms = now_ms + ORDER_MS
-            self._ways = self._find_ways()
-        return self._ways.get(peer, ())
+        return self.ways.get(peer, ()) if self.are_needed() else ()
 
     def _find_ways(self) -> dict[BrokerId, tuple[BrokerId, ...]]:
         replica = self._replica

@@ -107,7 +107,8 @@ class Deletions:
 
     def on_commit(self, commit: Index) -> None:
         """Everything up to `commit` is committed."""
-        for index, before in reversed(self._replica.log.deletions):
+        deletions = self._replica.log.deletions
+        for index, before in reversed(deletions) if deletions else ():
             if index <= self._commit:
                 break
             if index <= commit:

@@ -13,7 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Self, cast
+from typing import Self
 
 from strandline.base.disk import is_full
 from strandline.base.errors import ProtocolError, RejectedError, StorageError
@@ -50,6 +50,7 @@ from strandline.raft.messages import (
     Fenced,
     LeaderContact,
     Marks,
+    Message,
     PeerAppend,
     ResetRequest,
     VoteRequest,
@@ -67,7 +68,7 @@ from strandline.replication.replica.entries import Entries, encode_configuration
 from strandline.replication.replica.flushes import Flushes
 from strandline.replication.replica.log_maintenance import LogMaintenance
 from strandline.replication.replica.replica_host import ReplicaHost
-from strandline.replication.replica.snapshot_gate import SnapshotGate
+from strandline.replication.replica.snapshot_gate import SnapshotGate, lacks_snapshot
 from strandline.replication.replica.state import ReplicaState
 from strandline.replication.replica.tier import ReplicaTier
 from strandline.replication.shared import Shared
@@ -217,31 +218,42 @@ class ReplicaDriver(ReplicaState):
 
     # ---- deciding and doing ----------------------------------------------------------------------
 
-    def on_message(self, sender: BrokerId, message: object, entries: Entries | None = None) -> None:
-        """A Raft message came in; `entries` go with an AppendRequest."""
+    def on_message(self, sender: BrokerId, message: Message) -> None:
+        """A Raft message came in; one with entries goes to `on_append`."""
+        if type(message) is AppendResponse:
+            self.on_append_response(sender, message)
+            return
         if self.failed is not None:
             return
-        if isinstance(message, (AppendRequest, LeaderContact)) and message.epoch >= self.epoch:
+        if isinstance(message, LeaderContact) and message.epoch >= self.epoch:
             self.last_contact_ms = self._clock.monotonic_ms()
-        elif isinstance(message, AppendResponse) and self.leadership is not None:
-            if message.recovering:
-                self._liveness.on_recovering(self)
-            self.leadership.followers.on_response(sender, message)
-        elif isinstance(message, ResetRequest) and self._needs_snapshot(message):
-            assert self.snapshots is not None
-            self.snapshots.fetch_before(sender, message)
+        gate = self.snapshots
+        if gate and isinstance(message, ResetRequest) and lacks_snapshot(gate, message, self.raft):
+            gate.fetch_before(sender, message)
             return
-        is_bound = self._is_bound(sender, message)
-        self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
-        if isinstance(message, AppendResponse) and self.leadership is not None:
-            self.leadership.sender.resume(sender)
+        self.step(Received(sender, message, self._is_bound(sender, message)))
 
-    def _needs_snapshot(self, request: ResetRequest) -> bool:
-        """Whether the log may begin where a leader says only once a snapshot is here."""
-        is_needed = (
-            self.snapshots is not None and request.start_offset > self.snapshots.durable_offset
-        )
-        return is_needed and request.start_index - 1 > self.raft.commit
+    def on_append(
+        self, sender: BrokerId, message: AppendRequest | PeerAppend, entries: Entries
+    ) -> None:
+        """An append came in, with these entries."""
+        if self.failed is not None:
+            return
+        if type(message) is AppendRequest and message.epoch >= self.raft.state.epoch:
+            self.last_contact_ms = self._clock.monotonic_ms()
+        self.step(Received(sender, message, False), entries)
+
+    def on_append_response(self, sender: BrokerId, response: AppendResponse) -> None:
+        """A follower has more of the log, or refused an append."""
+        if self.failed is not None:
+            return
+        if self.leadership is not None:
+            if response.recovering:
+                self._liveness.on_recovering(self)
+            self.leadership.followers.on_response(sender, response)
+        self.step(Received(sender, response, False))
+        if self.leadership is not None:
+            self.leadership.sender.resume(sender)
 
     def step(self, event: Event, entries: Entries | None = None) -> None:
         """Step the core and perform its effects, one event at a time.
@@ -253,37 +265,38 @@ class ReplicaDriver(ReplicaState):
             self._pending.append((event, entries.copied() if entries is not None else None))
             return
         try:
-            self._begin(event, entries)
-            self._step_pending()
+            while True:
+                if entries is None or self._has_place(entries):
+                    self.is_busy = True
+                    self._perform(self.raft.step(event), 0, entries)
+                waiting = self._next_pending() if self._pending and not self.is_busy else None
+                if waiting is None:
+                    return
+                event, entries = waiting
         except (OSError, StorageError) as error:
             self._on_undone(error)
 
-    def _begin(self, event: Event, entries: Entries | None) -> None:
-        if entries is not None and isinstance(event, Received):
-            message = event.message
-            request = message.request if isinstance(message, PeerAppend) else message
-            assert isinstance(request, AppendRequest)
-            try:
-                entries.check_place(request, self.log)
-            except ProtocolError as error:
-                _log.warning("%s: dropped an append of %d: %s", self.name, event.sender, error)
-                return
-        assert not self.is_busy, "one event at a time"
-        self.is_busy = True
-        self._perform(self.raft.step(event), 0, entries)
+    def _has_place(self, entries: Entries) -> bool:
+        """Whether the entries of an append have the offsets that follow in the log."""
+        try:
+            entries.check_place(self.log)
+        except ProtocolError as error:
+            _log.warning("%s: dropped an append: %s", self.name, error)
+            return False
+        return True
 
-    def _step_pending(self) -> None:
-        while self._pending and not self.is_busy:
+    def _next_pending(self) -> tuple[Event, Entries | None] | None:
+        """The next event that waited, judged by what is known now; None if there is none."""
+        while self._pending:
             event, entries = self._pending.popleft()
             # Heartbeats did not wait: their senders were told that no other replica gets a vote.
             if isinstance(event, Received):
                 is_bound = self._is_bound(event.sender, event.message)
                 event = Received(event.sender, event.message, is_bound)
-            elif isinstance(event, ElectionTimedOut) and self._bound_votes.is_bound(
-                self, self.self_id
-            ):
+            elif type(event) is ElectionTimedOut and self._bound_votes.is_bound(self, self.self_id):
                 continue
-            self._begin(event, entries)
+            return event, entries
+        return None
 
     def _is_bound(self, sender: BrokerId, message: object) -> bool:
         """Whether a leader counts on this replica's vote: not to go to the sender that asks for it,
@@ -323,9 +336,12 @@ class ReplicaDriver(ReplicaState):
             if isinstance(effect, ResetLog):
                 self._reset_log(effect)
             self._perform(effects, position + 1, entries)
-            self._step_pending()
+            waiting = None if self.is_busy else self._next_pending()
         except (OSError, StorageError) as failure:
             self._on_undone(failure)
+            return
+        if waiting is not None:
+            self.step(*waiting)
 
     def _on_undone(self, error: OSError | StorageError) -> None:
         """An effect could not be performed, so the core is ahead of the log or of the journal.
@@ -397,21 +413,23 @@ class ReplicaDriver(ReplicaState):
 
     def update_marks(self: Self, commit: Index, visible: Index) -> None:
         """commit or visible moved up."""
-        last = self.log.last_index
-        assert self.marks.commit <= commit <= visible, "marks go up"
-        assert visible <= last, "marks are of entries that the log has"
+        log, appender = self.log, self.appender
+        last = log.last_index
+        assert self.marks.commit <= commit <= visible <= last, "marks go up, within the log"
         self.marks = Marks(commit, visible)
-        offset = self.log.end_offset
-        if visible < last:
-            offset = self.log.offset_of(Index(visible + 1))
+        offset = log.offset_of(Index(visible + 1)) if visible < last else log.end_offset
         self.deletions.on_commit(commit)
         self.tier.on_commit(commit)
-        self._commit_waiters.on_mark(commit)
-        self._visible_waiters.on_mark(visible)
-        self.appender.on_marks(commit, visible)
+        if self._commit_waiters.queue:
+            self._commit_waiters.on_mark(commit)
+        if self._visible_waiters.queue:
+            self._visible_waiters.on_mark(visible)
+        if appender.uncommitted_bytes or appender.held_bytes:
+            appender.on_marks(commit, visible)
         if offset > self.high_watermark:
             self.high_watermark = offset
-            self.watchers.notify()
+            if self.watchers.watches:
+                self.watchers.notify()
         if self.leadership is not None:
             self.report_marks_soon()
             if not self.is_serving and self.raft.may_serve:
@@ -426,7 +444,8 @@ class ReplicaDriver(ReplicaState):
 
     def on_flushed(self) -> None:
         """More of the log is durable."""
-        self.tier.on_flushed()
+        if self.tier.is_clean_due:
+            self.tier.on_flushed()
 
     def _became_leader(self: Self, effect: BecameLeader, _: Entries | None) -> None:
         self.is_fresh = False
@@ -560,27 +579,21 @@ class ReplicaDriver(ReplicaState):
         self.host.on_full(self, error)
 
 
-def _table() -> dict[type, Callable[[ReplicaDriver, object, Entries | None], None]]:
-    driver = ReplicaDriver
-    table = {
-        Send: driver._send,
-        TruncateLog: driver._truncate_log,
-        AppendEntries: driver._append_entries,
-        AppendMarker: driver._append_marker,
-        ResetLog: driver._reset_log,
-        MarksAdvanced: driver._marks_advanced,
-        BecameLeader: driver._became_leader,
-        BecameFollower: driver._became_follower,
-        ReplicationReady: driver._replication_ready,
-        PeerRefused: driver._peer_refused,
-        ConfigurationChanged: driver._configuration_changed,
-        SendPeerAppend: driver._serve_catchup,
-        RejoinAsked: driver._rejoin_asked,
-        FoundOutdated: driver._found_outdated,
-        Rejoined: driver._rejoined,
-    }
-    return cast(dict[type, Callable[[ReplicaDriver, object, Entries | None], None]], table)
-
-
-PERFORM = _table()
+PERFORM: dict[type, Callable[..., None]] = {
+    Send: ReplicaDriver._send,
+    TruncateLog: ReplicaDriver._truncate_log,
+    AppendEntries: ReplicaDriver._append_entries,
+    AppendMarker: ReplicaDriver._append_marker,
+    ResetLog: ReplicaDriver._reset_log,
+    MarksAdvanced: ReplicaDriver._marks_advanced,
+    BecameLeader: ReplicaDriver._became_leader,
+    BecameFollower: ReplicaDriver._became_follower,
+    ReplicationReady: ReplicaDriver._replication_ready,
+    PeerRefused: ReplicaDriver._peer_refused,
+    ConfigurationChanged: ReplicaDriver._configuration_changed,
+    SendPeerAppend: ReplicaDriver._serve_catchup,
+    RejoinAsked: ReplicaDriver._rejoin_asked,
+    FoundOutdated: ReplicaDriver._found_outdated,
+    Rejoined: ReplicaDriver._rejoined,
+}
 """{type of an effect: the method that performs it}."""

@@ -20,7 +20,13 @@ from strandline.base.errors import ProtocolError
 from strandline.model.ids import Index, Offset
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, Run
-from strandline.records.batch import BatchHeader, crc_matches, iterate_headers, read_header
+from strandline.records.batch import (
+    LENGTH_END,
+    BatchHeader,
+    crc_matches,
+    iterate_headers,
+    read_header,
+)
 from strandline.records.cleaning import filler, is_filler
 from strandline.storage.log import reads
 
@@ -36,16 +42,18 @@ class Entries:
 
     `may_wait`: no acknowledgement waits for their flush."""
 
-    __slots__ = ("_view", "first_indexes", "headers", "may_wait")
+    __slots__ = ("_request", "_view", "first_indexes", "headers", "may_wait")
 
     def __init__(
         self,
+        request: AppendRequest,
         view: memoryview,
         headers: Sequence[BatchHeader],
         first_indexes: Sequence[Index],
         *,
         may_wait: bool,
     ) -> None:
+        self._request = request
         self._view = view
         self.may_wait = may_wait
         self.headers = headers
@@ -61,9 +69,10 @@ class Entries:
         first_indexes: list[Index] = []
         index = Index(request.prev_index + 1)
         offset: int | None = None
+        position = 0
         runs = iter(request.runs)
         run = next(runs, None)
-        for header in iterate_headers(view):
+        while position < len(view) and (header := read_header(view, position)) is not None:
             while run is not None and index > run.last_index:
                 run = next(runs, None)
             if run is None or not _is_described(header, index, run):
@@ -74,17 +83,23 @@ class Entries:
                 raise ProtocolError(f"a batch at index {index} with a wrong checksum")
             headers.append(header)
             first_indexes.append(index)
-            index = Index(index + header.index_count)
-            offset = header.next_offset
+            position += LENGTH_END + header.batch_length
+            count = header.last_offset_delta + 1
+            index = Index(index + (count or 1))  # A marker takes an index, and no offset.
+            offset = header.base_offset + count
         described = request.runs[-1].last_index + 1 if request.runs else request.prev_index + 1
         if index != described:
             raise ProtocolError(f"entries up to {index - 1}, where {described - 1} was announced")
-        return cls(view, headers, first_indexes, may_wait=may_wait)
+        return cls(request, view, headers, first_indexes, may_wait=may_wait)
 
-    def from_index(self, index: Index) -> tuple[list[Buffer], list[BatchHeader]]:
+    def from_index(self, index: Index) -> tuple[list[Buffer], Sequence[BatchHeader]]:
         """The bytes and headers of the batches from the one that begins at `index` on.
 
         If it lies inside an empty batch, the part of that batch from `index` on comes first."""
+        last = self.headers[-1]
+        end = last.position + LENGTH_END + last.batch_length
+        if index == self.first_indexes[0]:  # As nearly always.
+            return [self._view[:end]], self.headers
         position = bisect_right(self.first_indexes, index) - 1
         assert position >= 0, f"index {index} is before the first batch that came"
         headers = list(self.headers[position:])
@@ -104,28 +119,37 @@ class Entries:
             headers[0] = head
             buffers.append(part)
             start += first.size
-        end = self.headers[-1].position + self.headers[-1].size
         if end > start:
             buffers.append(self._view[start:end])
         return buffers, headers
 
-    def check_place(self, request: AppendRequest, log: "Log") -> None:
+    def check_place(self, log: "Log") -> None:
         """Check that the first batch has the offset that follows in `log`: no checksum covers it.
         Raises ProtocolError."""
+        request = self._request
         previous = request.prev_index
+        if not self.headers:
+            return
+        if previous == log.last_index:  # As nearly always.
+            if log.last_epoch == request.prev_epoch:
+                self._check_offset(Index(previous + 1), log.end_offset)
+            return
         if (
-            not self.headers
-            or not log.start_index - 1 <= previous <= log.last_index
+            not log.start_index - 1 <= previous <= log.last_index
             or log.epoch_of(previous) != request.prev_epoch
         ):
             return  # The core refuses these, or has them already.
-        found, offset = self.headers[0].base_offset, log.offset_of(Index(previous + 1))
+        self._check_offset(Index(previous + 1), log.offset_of(Index(previous + 1)))
+
+    def _check_offset(self, index: Index, offset: Offset) -> None:
+        found = self.headers[0].base_offset
         if found != offset:
-            raise ProtocolError(f"a batch at offset {found} at index {previous + 1}, not {offset}")
+            raise ProtocolError(f"a batch at offset {found} at index {index}, not {offset}")
 
     def copied(self) -> "Entries":
         """The same entries in memory of their own."""
         return Entries(
+            self._request,
             memoryview(bytes(self._view)),
             self.headers,
             self.first_indexes,
@@ -135,12 +159,11 @@ class Entries:
 
 def _is_described(header: BatchHeader, index: Index, run: Run) -> bool:
     """Whether a batch that begins at `index` is one of `run`, and of its epoch by its own word."""
-    return (
-        header.partition_leader_epoch == run.epoch
-        and index + header.index_count - 1 <= run.last_index
-        and (header.last_offset_delta >= 0 or header.is_marker)
-        and not header.contradicts_epoch
-    )
+    if header.partition_leader_epoch != run.epoch:
+        return False
+    if header.last_offset_delta >= 0:
+        return index + header.last_offset_delta <= run.last_index
+    return index <= run.last_index and header.is_marker and not header.contradicts_epoch
 
 
 def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:

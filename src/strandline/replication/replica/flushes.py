@@ -72,7 +72,7 @@ class Flushes:
             return
         self.is_under_way = True
         self._is_wanted_again = False
-        self._generation = replica.raft.log.generation
+        self._generation = replica.raft.state.log.generation
         replica.log.flush_soon(self._on_flushed)
 
     def _on_flushed(self, result: Index | OSError) -> None:

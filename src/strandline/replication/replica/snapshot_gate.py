@@ -11,6 +11,7 @@ Source: decision 0062."""
 from typing import Protocol
 
 from strandline.model.ids import BrokerId, Offset
+from strandline.raft.core import Raft
 from strandline.raft.messages import ResetRequest
 
 
@@ -23,3 +24,8 @@ class SnapshotGate(Protocol):
 
     def fetch_before(self, leader: BrokerId, request: ResetRequest) -> None:
         """Get a snapshot up to `request.start_offset`, then give the replica the request again."""
+
+
+def lacks_snapshot(gate: SnapshotGate, request: ResetRequest, raft: Raft) -> bool:
+    """Whether the log may begin where a leader says only once a snapshot is here."""
+    return request.start_offset > gate.durable_offset and request.start_index - 1 > raft.commit

@@ -94,12 +94,12 @@ class ReplicaState:
     @property
     def epoch(self) -> Epoch:
         """The epoch of this replica."""
-        return self.raft.epoch
+        return self.raft.state.epoch
 
     @property
     def configuration(self) -> Configuration:
         """The configuration in force."""
-        return self.raft.configuration
+        return self.raft.state.configuration
 
     @property
     def leader_id(self) -> BrokerId:
@@ -164,6 +164,6 @@ class ReplicaState:
         held = self.log.flushed_index
         for member in self.configuration.members:
             if member != self.self_id:
-                progress = self.raft.progress.get(member)
+                progress = self.raft.state.progress.get(member)
                 held = min(held, Index(-1) if progress is None else progress.match_flushed)
         return held

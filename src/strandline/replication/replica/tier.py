@@ -104,7 +104,8 @@ class ReplicaTier:
         """{index of a proposed command: why it was refused}, until its proposer hears of it."""
         self._proposed: set[Index] = set()
         self._is_checkpoint_due = False
-        self._is_clean_due = False
+        self.is_clean_due = False
+        """Whether retention runs once the last checkpoint is durable."""
         self._applied = Index(-1)
         self._start = _NO_START
         self.on_reset()
@@ -299,7 +300,7 @@ class ReplicaTier:
         self.is_known = log.start_index == 0 and not log.tier_forgotten
         self.checkpoint_index = Index(-1)
         self._checkpoint_bytes = 0
-        self._is_clean_due = False
+        self.is_clean_due = False
         self._applied = Index(-1)
         self._start = _NO_START
 
@@ -307,25 +308,23 @@ class ReplicaTier:
         """Everything up to `commit` is committed."""
         log = self._replica.log
         # Most logs have neither, and this runs at every commit.
-        if (log.tier_markers or log.deletions) and not self.is_settled:
+        if log.has_tier_or_deletions and not self.is_settled:
             self._apply(commit)
         if commit > self._applied:
             self._applied = commit
         if self._is_checkpoint_due:
             self._clock.call_soon(self._checkpoint_now)
-        self._clean_if_due()
+        if self.is_clean_due:
+            self.on_flushed()
 
     def on_flushed(self) -> None:
-        """More of the log is durable."""
-        self._clean_if_due()
-
-    def _clean_if_due(self) -> None:
-        if self._is_clean_due and self.checkpoint_index <= self._replica.log.flushed_index:
+        """More of the log is durable, or committed: run retention if it waits for that."""
+        if self.is_clean_due and self.checkpoint_index <= self._replica.log.flushed_index:
             self._clock.call_soon(self._clean_now)
 
     def _clean_now(self) -> None:
-        if self._is_clean_due and not self._replica.is_busy:  # Else the next flush tries again.
-            self._is_clean_due = False
+        if self.is_clean_due and not self._replica.is_busy:  # Else the next flush tries again.
+            self.is_clean_due = False
             self._owner.clean()
 
     def _apply(self, commit: Index) -> None:
@@ -379,7 +378,7 @@ class ReplicaTier:
             self.state = TierState.restored(checkpoint)
             self._start = _NO_START
         # Not for those that a replica finds in its log when it starts: a broker has many logs.
-        self._is_clean_due = self._applied >= 0
+        self.is_clean_due = self._applied >= 0
         self.is_known = True
         self.checkpoint_index = index
         self._checkpoint_bytes = size_bytes

@@ -85,3 +85,7 @@ class SimClock:
     def call_soon(self, callback: Callable[[], None]) -> None:
         """See `base.clock.Clock`."""
         self._process.after(0, callback)
+
+    def at_pass_end(self, callback: Callable[[], None]) -> None:
+        """See `base.clock.Clock`."""
+        self._process.after(0, callback)

@@ -40,6 +40,9 @@ _EVENT = struct.Struct("<QQqq")
 """data, iocb, result, result 2."""
 
 
+AtPassEnd = Callable[[Callable[[], None]], object]
+
+
 class ReaderLoop(Protocol):
     """The part of an event loop that the flusher uses."""
 
@@ -53,23 +56,14 @@ class ReaderLoop(Protocol):
         """Call `callback` at the end of this pass of the loop."""
 
 
-class _File:
-    """A file that is being flushed."""
-
-    __slots__ = ("descriptor", "later", "waiting")
-
-    def __init__(self, descriptor: Descriptor, done: FlushDone) -> None:
-        self.descriptor = descriptor
-        # Callbacks that wait for the flush under way, and for the one after it.
-        self.waiting = [done]
-        self.later: list[FlushDone] = []
-
-
 class KernelFlusher:
     """See the module. For one thread: the loop's."""
 
-    def __init__(self, loop: ReaderLoop, numbers: tuple[int, int, int, int]) -> None:
+    def __init__(
+        self, loop: ReaderLoop, numbers: tuple[int, int, int, int], at_pass_end: AtPassEnd
+    ) -> None:
         """Raises OSError where the kernel does not offer this."""
+        self._at_pass_end = at_pass_end
         self._setup, self._destroy, self._getevents, self._submit = numbers
         self._call = ctypes.CDLL(None, use_errno=True).syscall
         self._call.restype = ctypes.c_long
@@ -78,66 +72,66 @@ class KernelFlusher:
         self._eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._loop = loop
         loop.add_reader(self._eventfd, self._on_ready)
-        self._files: dict[int, _File] = {}
-        # Files of the next round, and how many of the present one are not done.
-        self._due: list[int] = []
-        self._under_way_count = 0
+        # {file: callbacks that wait for its flush}, of the next round.
+        self._due: dict[Descriptor, list[FlushDone]] = {}
+        # The same of the present round, by the file's number.
+        self._under_way: dict[int, tuple[Descriptor, list[FlushDone]]] = {}
         # The kernel copies what is submitted, so it is used again and again.
         self._iocb = ctypes.create_string_buffer(_IOCB.size * FILES_MAX)
         start = ctypes.addressof(self._iocb)
         places = range(start, start + _IOCB.size * FILES_MAX, _IOCB.size)
         self._iocbs = (ctypes.c_void_p * FILES_MAX)(*places)
         self._events = ctypes.create_string_buffer(_EVENT.size * FILES_MAX)
+        none, most = ctypes.c_long(0), ctypes.c_long(FILES_MAX)
+        self._of_getevents = (self._getevents, self._context, none, most, self._events, None)
         self._is_refused = False
 
     @classmethod
-    def create(cls, loop: ReaderLoop) -> "KernelFlusher | None":
-        """One, where the kernel can do it."""
+    def create(
+        cls, loop: ReaderLoop, at_pass_end: AtPassEnd | None = None
+    ) -> "KernelFlusher | None":
+        """One, where the kernel can do it. `at_pass_end`: see `base.clock.Clock`; the loop's
+        `call_soon`, if there is none."""
         numbers = _CALLS.get(platform.machine())
         if sys.platform != "linux" or numbers is None or ctypes.sizeof(ctypes.c_long) != 8:
             return None
         try:
-            return cls(loop, numbers)
+            return cls(loop, numbers, at_pass_end or loop.call_soon)
         except OSError:
             return None
 
     def add(self, descriptor: Descriptor, done: FlushDone) -> bool:
         """Flush the writes so far, then call `done`. False if it cannot serve the file: then no
         flush has begun."""
-        file = self._files.get(descriptor.number)
-        if file is not None:
-            has_begun = descriptor.number not in self._due
-            (file.later if has_begun else file.waiting).append(done)
+        waiting = self._due.get(descriptor)
+        if waiting is not None:
+            waiting.append(done)
             return True
-        if self._is_refused or len(self._files) >= FILES_MAX:
+        if self._is_refused or len(self._due) >= FILES_MAX:
             return False
-        self._files[descriptor.number] = _File(descriptor, done)
-        self._begin_soon(descriptor.number)
+        self._due[descriptor] = [done]
+        if len(self._due) == 1 and not self._under_way:
+            self._at_pass_end(self._begin)
         return True
 
     def close(self) -> None:
         """Finish all requested flushes without calling back. Blocks."""
         self._loop.remove_reader(self._eventfd)
         self._invoke(self._destroy, self._context)  # Waits for what is under way.
-        for number, file in self._files.items():
-            if file.later or number in self._due:
-                os.fdatasync(number)
-        self._files.clear()
+        for descriptor in self._due:
+            os.fdatasync(descriptor.number)
+        self._under_way.clear()
         self._due.clear()
         os.close(self._eventfd)
         self._is_refused = True
 
     # ---- the kernel ------------------------------------------------------------------------------
 
-    def _begin_soon(self, number: int) -> None:
-        if not self._due and not self._under_way_count:
-            self._loop.call_soon(self._begin)
-        self._due.append(number)
-
     def _begin(self) -> None:
         """Submit all flushes that are due."""
-        due, self._due = self._due, []
-        for place, number in enumerate(due):
+        due, self._due = self._due, {}
+        for place, descriptor in enumerate(due):
+            number = descriptor.number
             _IOCB.pack_into(
                 self._iocb, place * _IOCB.size,
                 number, 0, 0, _FDSYNC, 0, number, 0, 0, 0, 0, _RESFD, self._eventfd,
@@ -151,53 +145,37 @@ class KernelFlusher:
             except OSError as error:
                 # A kernel that knows the calls but not this operation, or not for such a file.
                 self._is_refused = not isinstance(error, BlockingIOError)
-        self._under_way_count += taken
-        for number in due[taken:]:
-            self._flush_here(number)
+        for descriptor, waiting in due.items():
+            if len(self._under_way) < taken:
+                self._under_way[descriptor.number] = descriptor, waiting
+            else:
+                self._flush_here(descriptor, waiting)
 
-    def _flush_here(self, number: int) -> None:
+    def _flush_here(self, descriptor: Descriptor, waiting: list[FlushDone]) -> None:
         """Flush in place, because the kernel takes no more requests. Blocks the loop."""
         failure = None
         try:
-            os.fdatasync(number)
+            os.fdatasync(descriptor.number)
         except OSError as error:
             failure = error
-        answers = [(done, failure) for done in self._finish(number)]
-        answer_all(answers, self._loop.call_soon)
+        answer_all([(done, failure) for done in waiting], self._loop.call_soon)
 
     def _on_ready(self) -> None:
         try:
             os.eventfd_read(self._eventfd)
         except BlockingIOError:
             return
-        count = self._invoke(
-            self._getevents,
-            self._context,
-            ctypes.c_long(0),
-            ctypes.c_long(FILES_MAX),
-            self._events,
-            None,
-        )
-        self._under_way_count -= count
-        assert self._under_way_count >= 0, "the kernel answered more flushes than were submitted"
-        if self._due and not self._under_way_count:
-            self._loop.call_soon(self._begin)
+        count = self._invoke(*self._of_getevents)
         answers: list[tuple[FlushDone, OSError | None]] = []
         for place in range(count):
             number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
             error = None if result == 0 else OSError(-result, os.strerror(-result))
-            answers += [(done, error) for done in self._finish(number)]
+            _, waiting = self._under_way.pop(number)
+            for done in waiting:
+                answers.append((done, error))
+        if self._due and not self._under_way:
+            self._at_pass_end(self._begin)
         answer_all(answers, self._loop.call_soon)
-
-    def _finish(self, number: int) -> list[FlushDone]:
-        """One flush is done: its callbacks. Requests made during it wait for the next flush."""
-        file = self._files[number]
-        done, file.waiting, file.later = file.waiting, file.later, []
-        if file.waiting:
-            self._begin_soon(number)
-        else:
-            del self._files[number]
-        return done
 
     def _invoke(self, *arguments: object) -> int:
         result = int(self._call(*arguments))

@@ -18,7 +18,7 @@ from strandline.base.disk import Buffer, File
 from strandline.storage.disk.descriptor import DIRECTORY_MODE, Descriptor
 from strandline.storage.disk.file_system import FileSystem
 from strandline.storage.disk.flusher import FlushDone, Flusher, Post
-from strandline.storage.disk.kernel_flusher import KernelFlusher, ReaderLoop
+from strandline.storage.disk.kernel_flusher import AtPassEnd, KernelFlusher, ReaderLoop
 
 _IOV_MAX = 1024
 """Larger blocks, and file systems that do not tell holes from data, look written to."""
@@ -27,12 +27,13 @@ _IOV_MAX = 1024
 class RealFile:
     """A file. See `base.disk.File`."""
 
-    __slots__ = ("_descriptor", "_number", "path")
+    __slots__ = ("_number", "descriptor", "path")
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self._descriptor: Descriptor | None = Descriptor(path, flags)
-        self._number = self._descriptor.number
+        self.descriptor: Descriptor | None = Descriptor(path, flags)
+        """For the flushers, which keep it alive; None once the file is closed."""
+        self._number = self.descriptor.number
 
     def pwrite(self, buffers: Sequence[Buffer], position: int) -> None:
         """Write all buffers from `position`; a short write goes on where it ended."""
@@ -120,24 +121,22 @@ class RealFile:
 
     def close(self) -> None:
         """Drop the descriptor; a flush under way keeps it open until it is done."""
-        self._descriptor = None
+        self.descriptor = None
         self._number = -1
-
-    def descriptor(self) -> Descriptor:
-        """For the flusher, which keeps it alive."""
-        assert self._descriptor is not None, f"{self.path} is closed"
-        return self._descriptor
 
 
 class RealDisk(FileSystem):
     """The operating system's files. See `base.disk.Disk`.
 
     `post` runs a callback on the broker's thread, from any thread (`loop.call_soon_threadsafe`).
-    With `loop`, files are flushed by the kernel where that can be done."""
+    With `loop`, files are flushed by the kernel where that can be done; `at_pass_end`: see
+    `base.clock.Clock`."""
 
-    def __init__(self, post: Post, loop: ReaderLoop | None = None) -> None:
+    def __init__(
+        self, post: Post, loop: ReaderLoop | None = None, at_pass_end: AtPassEnd | None = None
+    ) -> None:
         self._flusher = Flusher(post)
-        self._kernel = None if loop is None else KernelFlusher.create(loop)
+        self._kernel = None if loop is None else KernelFlusher.create(loop, at_pass_end)
 
     def close(self) -> None:
         """Finish the flushes that were asked for. Blocks."""
@@ -149,7 +148,8 @@ class RealDisk(FileSystem):
         """Open for reading and writing."""
         flags = os.O_RDWR | os.O_CLOEXEC
         file = RealFile(path, flags | os.O_CREAT if create else flags)
-        self._flusher.watch(file.descriptor(), path)
+        assert file.descriptor is not None
+        self._flusher.watch(file.descriptor, path)
         return file
 
     def make_directories(self, path: str) -> None:
@@ -193,6 +193,7 @@ class RealDisk(FileSystem):
     def flush_soon(self, file: File, done: FlushDone) -> None:
         """Make what was written to a file so far durable; `done` is never called at once."""
         assert isinstance(file, RealFile)
-        descriptor = file.descriptor()
+        descriptor = file.descriptor
+        assert descriptor is not None, f"{file.path} is closed"
         if self._kernel is None or not self._kernel.add(descriptor, done):
             self._flusher.add(descriptor, done)

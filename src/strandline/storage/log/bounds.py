@@ -67,6 +67,12 @@ class LogBounds:
         return self._row.history.tier_markers
 
     @property
+    def has_tier_or_deletions(self) -> bool:
+        """Whether it has any of these two kinds of markers."""
+        history = self._row.history
+        return bool(history.tier_markers or history.deletions)
+
+    @property
     def tier_forgotten(self) -> Index:
         """See `History.tier_forgotten`."""
         return self._row.history.tier_forgotten

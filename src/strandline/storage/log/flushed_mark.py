@@ -70,6 +70,13 @@ class FlushedMark:
     def advance(self, flushed_index: Index) -> None:
         """The log is durable up to `flushed_index`."""
         self._flushed_index = flushed_index
+        active = self._row.active
+        if (
+            self._timer is not None
+            and active is self._counted_segment
+            and 0 <= active.size_bytes - self._counted_bytes < MARK_BYTES
+        ):
+            return  # A mark will be written, and need not be earlier.
         if self._is_over or not self._is_behind:
             return
         if self._count_bytes() >= MARK_BYTES:

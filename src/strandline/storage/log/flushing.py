@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from errno import EIO
 from functools import partial
 
+import msgspec
+
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk, is_full
 from strandline.model.ids import Index
@@ -25,19 +27,14 @@ _NO_LIMIT = Index(1 << 62)
 FlushDone = Callable[[Index | OSError], None]
 
 
-class _Request:
+class _Request(msgspec.Struct, eq=False):
     """One call of `request`: `target` is the index it will have made durable."""
 
-    __slots__ = ("done", "error", "head", "remaining", "target")
-
-    def __init__(
-        self, target: Index, done: FlushDone, head: TakenHead | None, *, remaining: int
-    ) -> None:
-        self.target = target
-        self.done = done
-        self.head = head
-        self.remaining = remaining
-        self.error: OSError | None = None
+    target: Index
+    done: FlushDone
+    head: TakenHead | None
+    remaining: int
+    error: OSError | None = None
 
 
 class Flushing:
@@ -115,7 +112,7 @@ class Flushing:
         `head`: goes to `on_flushed`."""
         is_ahead = last_index >= self.flushed_index or self.error is not None
         assert is_ahead, f"a log that ends at {last_index} is durable up to {self.flushed_index}"
-        request = _Request(last_index, done, head, remaining=len(self._dirty))
+        request = _Request(last_index, done, head, len(self._dirty))
         if self.error is not None:
             request.error = self.error
         if self.error is not None or not self._dirty:
@@ -168,6 +165,9 @@ class Flushing:
     def mark_durable(self, segment: Segment) -> None:
         """Everything in `segment` is durable: reports it once all segments before it are too."""
         self.mark_clean(segment)
+        if not self._dirty and not self._ahead:  # As nearly always.
+            self._on_segment_durable(segment)
+            return
         self._ahead.append(segment)
         first = min((one.name.base_index for one in self._dirty), default=_NO_LIMIT)
         durable = [one for one in self._ahead if one.name.base_index < first]

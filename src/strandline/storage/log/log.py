@@ -188,12 +188,14 @@ class Log(LogBounds):
         afterwards.
         Raises OSError: if the disk is full, the log is unchanged; after any other failure `failed`
         is set. Raises ApiError for a malformed marker: the log is unchanged."""
-        self._flushing.check()
+        if self._flushing.error is not None:
+            self._flushing.check()
         size = 0
         for buffer in buffers:
             size += len(buffer)
+        epochs = self._row.history.epochs
+        epoch: int = epochs[-1][0] if epochs else self._row.history.last_epoch
         offset: int = self._row.active.end_offset
-        epoch: int = self._row.history.last_epoch
         total = 0
         markers = None
         for header in headers:
@@ -248,7 +250,7 @@ class Log(LogBounds):
         now_ms = -1
         if segment.first_append_ms < 0:
             segment.first_append_ms = self._clock.monotonic_ms()
-        noted: int = -1
+        noted: int = history.epochs[-1][0] if history.epochs else -1
         for at, header in enumerate(headers):
             if header.partition_leader_epoch != noted:
                 noted = header.partition_leader_epoch
@@ -423,11 +425,11 @@ class Log(LogBounds):
         `done` gets the durable index (lower if the log was truncated meanwhile), or the OSError
         after which the log has failed."""
         head = self._head.take(self.producers)
-        self._flushing.request(self.last_index, done, head)
+        self._flushing.request(Index(self._row.active.end_index - 1), done, head)
 
     def _on_flushed(self, head: TakenHead | None, index: Index) -> None:
         """The log is durable up to `index`: note that where the next opening looks."""
-        self._mark.advance(self.flushed_index)
+        self._mark.advance(self._flushing.flushed_index)
         if head is not None:
             self._head.write(head, index)
 

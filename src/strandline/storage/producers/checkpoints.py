@@ -25,7 +25,7 @@ class Checkpoints:
         """The active segment has grown to `position`."""
         last = self._kept[-1][0] if self._kept else 0
         assert position >= last, f"{position} is before the newest checkpoint, {last}"
-        if len(self._producers) and position - last >= _INTERVAL_BYTES:
+        if position - last >= _INTERVAL_BYTES and len(self._producers):
             self._kept.append((position, self._producers.checkpoint()))
             del self._kept[:-_COUNT_MAX]
 
