@@ -84,7 +84,7 @@ def test_a_connection_that_died_in_silence_takes_the_other_lane_with_it(
         two, _ = await endpoint(TWO)
         one.set_peer(TWO, "127.0.0.1", two.port)
         await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
-        writer = one._outgoing[TWO, Lane.CONTROL]._writer
+        writer = one._outgoing[TWO, Lane.CONTROL].writer
         assert writer is not None
         with monkeypatch.context() as patch:
             patch.setattr(writer, "_write_some", end_with(number))

@@ -18,16 +18,13 @@ from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Persisted
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft import core
 from strandline.raft.election.election import Elections
 from strandline.raft.events import PersistState
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.group.log_shape import LogShape
 from strandline.raft.group.quorums import Quorums
-from strandline.raft.leader import sending
-from strandline.raft.leader.progress import Progress
+from strandline.raft.leader.sending import Sending
 from strandline.raft.messages import AppendRequest, Run, VoteResponse
-from strandline.raft.state import RaftState
 from strandline.records.batch import BatchHeader
 from strandline.replication.host.replication import Replication
 from strandline.replication.leader.appender import Appender
@@ -381,14 +378,16 @@ def tell_the_end_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None
 
 def forget_what_was_sent(patch: pytest.MonkeyPatch) -> None:
     """`last_sent` is ignored: a follower is sent the same entries until it acknowledges them."""
-    honest = sending.mark_sent
+    honest = Sending.note_sent
 
-    def mark_sent(state: RaftState, progress: Progress, last_index: Index) -> None:
-        next_index = progress.next_index
-        honest(state, progress, last_index)
-        progress.next_index = next_index
+    def note_sent(self: Sending, peer: BrokerId, last_index: Index) -> None:
+        progress = self._state.progress.get(peer)
+        next_index = None if progress is None else progress.next_index
+        honest(self, peer, last_index)
+        if progress is not None and next_index is not None:
+            progress.next_index = next_index
 
-    patch.setattr(core, "mark_sent", mark_sent)
+    patch.setattr(Sending, "note_sent", note_sent)
 
 
 def trust_the_cache_with_logs(patch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,10 @@ class FrameReader:
             position = end
             if self._is_stopped:
                 return
-        self._make_room(view, position, needed)
+        if position == filled and len(self._buffer) == self._buffer_bytes:
+            self._filled = 0  # All is taken, and the buffer has its usual size.
+        else:
+            self._make_room(view, position, needed)
 
     def _make_room(self, view: memoryview, position: int, needed: int) -> None:
         """Move the rest to the front; grow towards `needed`, at most doubling what has come in."""

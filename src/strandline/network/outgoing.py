@@ -13,9 +13,8 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from strandline.base.disk import Buffer
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.network.frame_writer import FrameWriter
@@ -70,7 +69,7 @@ class Outgoing:
         # through: itself, or TLS over it.
         self._socket: socket.socket | None = None
         self._stream: Stream | None = None
-        self._writer: FrameWriter | None = None
+        self.writer: FrameWriter | None = None
         self._replies: Replies | None = None
         self._up_since_s = 0.0
         self._backoff_ms = RECONNECT_FIRST_MS
@@ -79,22 +78,9 @@ class Outgoing:
         self._connect_soon(0)
 
     @property
-    def is_up(self) -> bool:
-        """Whether a message would be queued."""
-        return self._writer is not None
-
-    @property
     def backlog_bytes(self) -> int:
         """Bytes queued and not yet taken by the socket."""
-        return 0 if self._writer is None else self._writer.backlog_bytes
-
-    def send(self, parts: Sequence[Buffer], on_handed: Callable[[], None] | None) -> bool:
-        """Queue one message; see `base.network.Network.send`."""
-        writer = self._writer
-        if writer is None:
-            return False
-        writer.send(parts, on_handed)
-        return True
+        return 0 if self.writer is None else self.writer.backlog_bytes
 
     def expect_process(self, process: int) -> None:
         """See `replies.Connection`."""
@@ -132,10 +118,10 @@ class Outgoing:
         self._stream = TlsStream(sock) if isinstance(sock, ssl.SSLSocket) else sock
         self._up_since_s = self._loop.time()
         self._replies = self._read_replies(self._stream, self._lose)
-        self._writer = FrameWriter(
+        self.writer = FrameWriter(
             self._stream, one_way_delay_ms=self._one_way_delay_ms, on_error=self._lose
         )
-        self._writer.greet(self._greeting)
+        self.writer.greet(self._greeting)
         self._on_connected(self.peer, self.lane)
 
     def _lose(self, error: OSError | None = None) -> None:
@@ -153,7 +139,7 @@ class Outgoing:
             self._on_silence(self.peer, self.lane)
 
     def _drop(self) -> None:
-        writer, self._writer = self._writer, None
+        writer, self.writer = self.writer, None
         if writer is None:
             return
         assert self._stream is not None and self._replies is not None

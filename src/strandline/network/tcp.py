@@ -220,7 +220,10 @@ class TcpNetwork:
     ) -> bool:
         """See `base.network.Network.send`."""
         outgoing = self._outgoing.get((peer, lane))
-        return outgoing is not None and outgoing.send(parts, on_handed)
+        if outgoing is None or outgoing.writer is None:
+            return False
+        outgoing.writer.send(parts, on_handed)
+        return True
 
     def reply(self, peer: BrokerId, lane: Lane, parts: Sequence[Buffer]) -> bool:
         """See `base.network.Network.reply`."""
@@ -241,7 +244,7 @@ class TcpNetwork:
     def is_connected(self, peer: BrokerId, lane: Lane) -> bool:
         """See `base.network.Network.is_connected`."""
         outgoing = self._outgoing.get((peer, lane))
-        return outgoing is not None and outgoing.is_up
+        return outgoing is not None and outgoing.writer is not None
 
     def _delay_to(self, peer: BrokerId) -> float:
         if self._delays is None:

@@ -62,9 +62,9 @@ from strandline.raft.group.log_shape import LogShape
 from strandline.raft.group.membership import Membership
 from strandline.raft.leader.configuration_change import ConfigurationChanges
 from strandline.raft.leader.leading import Leading
-from strandline.raft.leader.progress import AppendPlan, Progress
+from strandline.raft.leader.progress import Progress
 from strandline.raft.leader.replies import Replies
-from strandline.raft.leader.sending import mark_sent, plan
+from strandline.raft.leader.sending import Sending
 from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
@@ -136,6 +136,9 @@ class Raft:
         transfers = self._transfers = Transfers(state, elections)
         replies = Replies(state, leading, transfers, self._hand_overs)
         self._handlers = self._table(replies, arbitration)
+        sending = Sending(state)
+        self.plan_append = sending.plan_append
+        self.note_sent = sending.note_sent
 
     def step(self, event: Event) -> list[Effect]:
         """Take one event in; perform the effects in order (see `events`)."""
@@ -155,26 +158,6 @@ class Raft:
         return effects
 
     # ---- sending, for a leader's driver ----------------------------------------------------------
-
-    def plan_append(self, peer: BrokerId) -> AppendPlan | ResetRequest | None:
-        """What to send to `peer` next; None when there is nothing, or nothing may be sent yet.
-
-        The driver sends a ResetRequest as it is. It reports what it has sent with `note_sent`
-        before this core takes any event. Ask at a `ReplicationReady`, or when all effects of the
-        last step are performed: earlier, the log may lack a marker."""
-        leader_state = self.state.leader_state
-        progress = None if leader_state is None else leader_state.progress.get(peer)
-        if leader_state is None or progress is None:
-            return None
-        return plan(self.state, leader_state, progress)
-
-    def note_sent(self, peer: BrokerId, last_index: Index) -> None:
-        """What `plan_append` planned for `peer` went out, with entries up to `last_index` (the
-        plan's `prev_index`: without any; of a ResetRequest, its `start_index` - 1). It has no
-        effects, so it does not wait for those of other steps."""
-        progress = self.state.progress.get(peer)
-        if progress is not None:
-            mark_sent(self.state, progress, last_index)
 
     def peer_fetch_end(self, fetch_source: BrokerId) -> Index:
         """The last index that the leader may ask `fetch_source` to send to a peer: committed,

@@ -85,7 +85,8 @@ def start(context: RequestContext) -> None:
         context.frame, context.position, context.api_version, items_max=ITEM_COUNT_MAX
     )
     context.frame = None  # The batches belong to their replicas now.
-    note_crossings(context, request)
+    if context.limits is not None:
+        note_crossings(context, request)
     ProduceCall(context, request).start(request)
 
 

@@ -30,7 +30,9 @@ class Quorums:
     def flushed(self, limit: Index) -> Index:
         """The highest index, `limit` at most, that is durable on a write quorum."""
         for voters, position in self._sets:
-            reached = [voter.match_flushed for voter in voters]
+            reached = []
+            for voter in voters:
+                reached.append(voter.match_flushed)
             reached.sort()
             if reached[position] < limit:
                 limit = reached[position]

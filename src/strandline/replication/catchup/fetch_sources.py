@@ -62,14 +62,14 @@ class FetchSources:
         self._pump = pump
         self._relays = relays
         self._urgency = urgency
-        self._waiting: dict[BrokerId, None] = {}
+        self.waiting: dict[BrokerId, None] = {}
         # {peer whose control lane the leader waits for, or waited lately: since when}
         self._lane_waits: dict[BrokerId, int] = {}
         self._timer: Timer | None = None
 
     def close(self) -> None:
         """Drop all waiting followers."""
-        self._waiting.clear()
+        self.waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -124,15 +124,15 @@ class FetchSources:
     def wait(self, peer: BrokerId) -> None:
         """Pump `peer` again when another follower has acknowledged something, or after the resend
         time-out."""
-        self._waiting[peer] = None
+        self.waiting[peer] = None
         if self._timer is None:
             self._timer = self._clock.call_later(self._settings.resend_timeout_ms, self._look)
 
     def wake(self) -> None:
         """Pump all followers that wait."""
-        if not self._waiting:
+        if not self.waiting:
             return
-        waiting, self._waiting = self._waiting, {}
+        waiting, self.waiting = self.waiting, {}
         for peer in waiting:
             self._pump(peer)
 

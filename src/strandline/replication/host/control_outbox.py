@@ -13,10 +13,12 @@ Source: design section 5; docs/decisions/0072-replies.md."""
 from collections.abc import Collection
 
 from strandline.base.clock import Clock
-from strandline.base.network import Lane, Network
+from strandline.base.network import BULK, CONTROL, Network
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.messages import AppendResponse
 from strandline.replication.wire import ControlMessage, Kind, LeaderEntry, encode_control
+
+_RAFT = Kind.RAFT
 
 
 class ControlOutbox:
@@ -34,25 +36,26 @@ class ControlOutbox:
     def send(self, peer: BrokerId, group: GroupId, message: ControlMessage) -> None:
         """Send to one peer at the end of this pass."""
         self._outbox.setdefault(peer, []).append((group, message))
-        self._flush_later()
+        if not self._is_scheduled:
+            self._flush_later()
 
     def announce(self, entry: LeaderEntry) -> None:
         """Send to all peers at the end of this pass."""
         self._announcements.append(entry)
-        self._flush_later()
+        if not self._is_scheduled:
+            self._flush_later()
 
     def send_now(self, peer: BrokerId, kind: Kind, body: object) -> None:
         """At once, to one peer; it may be lost."""
-        self._network.send(peer, Lane.CONTROL, [encode_control(kind, body)])
+        self._network.send(peer, CONTROL, [encode_control(kind, body)])
 
     def stop(self) -> None:
         """Send nothing from now on."""
         self._is_stopped = True
 
     def _flush_later(self) -> None:
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._clock.at_pass_end(self._flush)
+        self._is_scheduled = True
+        self._clock.at_pass_end(self._flush)
 
     def _flush(self) -> None:
         self._is_scheduled = False
@@ -62,12 +65,12 @@ class ControlOutbox:
             message = encode_control(Kind.LEADERS, self._announcements)
             self._announcements = []
             for peer in self._peers:
-                self._network.send(peer, Lane.CONTROL, [message])
+                self._network.send(peer, CONTROL, [message])
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
             rest = self._reply(peer, items)
-            if rest and self._network.is_connected(peer, Lane.CONTROL):  # Elections: all voters.
-                self._network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, rest)])
+            if rest and self._network.is_connected(peer, CONTROL):  # Elections: all voters.
+                self._network.send(peer, CONTROL, [encode_control(_RAFT, rest)])
 
     def _reply(
         self, peer: BrokerId, items: list[tuple[GroupId, ControlMessage]]
@@ -76,7 +79,7 @@ class ControlOutbox:
         replies = [item for item in items if type(item[1]) is AppendResponse]
         if not replies:
             return items
-        if not self._network.reply(peer, Lane.BULK, [encode_control(Kind.RAFT, replies)]):
+        if not self._network.reply(peer, BULK, [encode_control(_RAFT, replies)]):
             return items
         if len(replies) == len(items):
             return []

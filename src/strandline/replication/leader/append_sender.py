@@ -165,7 +165,8 @@ class AppendSender:
         if stream is not None and stream.is_blocked:
             stream.is_blocked = False
             self.pump(peer)
-        self.fetch_sources.wake()
+        if self.fetch_sources.waiting:
+            self.fetch_sources.wake()
 
     def pump_all(self) -> None:
         """Send to every follower what it may be sent, marks too."""
@@ -216,7 +217,8 @@ class AppendSender:
             if not chunks:
                 self.fetch_sources.wait(peer)
                 return False
-            stream.on_served_from_memory()
+            if stream.is_recovering:
+                stream.on_served_from_memory()
             append_chunk = self._append_chunk_of(chunks)
             is_throttled = fetch_source != LEADER and not self.urgency.is_urgent(peer)
         else:

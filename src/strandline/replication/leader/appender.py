@@ -130,7 +130,7 @@ class Appender:
             self.note_refused(request.headers, Error.KAFKA_STORAGE_ERROR)
             request.done(self._failed(Error.KAFKA_STORAGE_ERROR, self.refusal))
             return True
-        lacks_voters = request.acks == QUORUM_ACK and self.lacks_voters
+        lacks_voters = self.voter_count_min > 1 and request.acks == QUORUM_ACK and self.lacks_voters
         lacks_voters |= self._replica.is_leader and self._lease.is_long_gone
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
         if lacks_voters or is_full:
@@ -176,8 +176,6 @@ class Appender:
     @property
     def lacks_voters(self) -> bool:
         """Whether so few vote, or count, while others are lost, that acks=all is refused."""
-        if self.voter_count_min <= 1:
-            return False
         present = self._replica.configuration
         return present.write_quorum(present.voters) < self.voter_count_min
 
@@ -375,7 +373,7 @@ class Appender:
         def on_mark(error: Error) -> None:
             if error:
                 done(self._failed(error))
-            elif self.lacks_voters:
+            elif self.voter_count_min > 1 and self.lacks_voters:
                 done(self._failed(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
             else:
                 done(result)

@@ -131,7 +131,9 @@ class Entries:
         if not self.headers:
             return
         if previous == log.last_index:  # As nearly always.
-            if log.last_epoch == request.prev_epoch:
+            epochs = log.epochs
+            epoch = epochs[-1][0] if epochs else log.previous_epoch
+            if epoch == request.prev_epoch and self.headers[0].base_offset != log.end_offset:
                 self._check_offset(Index(previous + 1), log.end_offset)
             return
         if (

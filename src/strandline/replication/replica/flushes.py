@@ -49,22 +49,15 @@ class Flushes:
 
         With `may_wait` within the topic's `flush.ms`: entries that are acknowledged before they are
         flushed share one flush with all that come meanwhile, but for `flush.messages` of them."""
-        log = self._replica.log
-        if not may_wait or log.last_index - log.flushed_index >= log.config.flush_messages:
-            self._flush_now()
-        elif self._timer is None and not self._is_wanted_again:
-            self._timer = self._clock.call_later(log.config.flush_ms, self._flush_now)
-
-    def close(self) -> None:
-        """No flush begins by itself any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _flush_now(self) -> None:
+        replica = self._replica
+        log = replica.log
+        if may_wait and log.last_index - log.flushed_index < log.config.flush_messages:
+            if self._timer is None and not self._is_wanted_again:
+                self._timer = self._clock.call_later(log.config.flush_ms, self._flush_now)
+            return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        replica = self._replica
         if replica.failed is not None:
             return
         if self.is_under_way:
@@ -73,7 +66,15 @@ class Flushes:
         self.is_under_way = True
         self._is_wanted_again = False
         self._generation = replica.raft.state.log.generation
-        replica.log.flush_soon(self._on_flushed)
+        log.flush_soon(self._on_flushed)
+
+    def close(self) -> None:
+        """No flush begins by itself any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _flush_now(self) -> None:
+        self.request(may_wait=False)
 
     def _on_flushed(self, result: Index | OSError) -> None:
         assert self.is_under_way, "one flush at a time"

@@ -122,7 +122,7 @@ class Flushing:
         self._requests.append(request)
         for segment in self._dirty:
             on_answer = partial(self._on_answer, request, segment, segment.write_count)
-            self._disk.flush_soon(segment.file, on_answer)
+            self._disk.flush_soon(segment.opened or segment.file, on_answer)
 
     def flush_now(self) -> None:
         """Make everything durable now; blocks. Raises OSError, after which the log has failed."""

@@ -231,7 +231,7 @@ class Log(LogBounds):
         if position + size > segment.allocated_bytes:
             self._space.make(segment, position + size, config=self.config, is_marker=is_marker)
         try:
-            segment.file.pwrite(buffers, position)
+            (segment.opened or segment.file).pwrite(buffers, position)
         except OSError as error:
             with self._flushing.failing():
                 if not is_full(error):

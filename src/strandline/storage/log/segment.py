@@ -49,7 +49,6 @@ class Segment:
         "_cache",
         "_directory",
         "_disk",
-        "_file",
         "_first_timestamp",
         "_index",
         "_index_crcs",
@@ -67,6 +66,7 @@ class Segment:
         "max_timestamp",
         "max_timestamp_offset",
         "name",
+        "opened",
         "size_bytes",
         "unverified",
         "was_found",
@@ -86,7 +86,8 @@ class Segment:
         self._directory = directory
         self._cache = cache
         self._index_interval_bytes = index_interval_bytes
-        self._file: File | None = None
+        self.opened: File | None = None
+        """The file, if it is open already: see `file`."""
         self._index: SparseIndex | None = SparseIndex()
         self._index_crcs = (0, 0)
         self._indexed_to = 0
@@ -117,10 +118,10 @@ class Segment:
     @property
     def file(self) -> File:
         """The open file. It stays open until the last reader drops it."""
-        if self._file is None:
-            self._file = self._disk.open(self.path(LOG))
-            self.allocated_bytes = self._file.size()
-        return self._file
+        if self.opened is None:
+            self.opened = self._disk.open(self.path(LOG))
+            self.allocated_bytes = self.opened.size()
+        return self.opened
 
     def modified_ms(self) -> int:
         """When its file was last changed: not before its newest batch was written. Raises
@@ -133,8 +134,8 @@ class Segment:
 
     def create(self) -> None:
         """Create the file; the directory is not flushed."""
-        self._file = self._disk.open(self.path(LOG), create=True)
-        self._file.truncate(0)
+        self.opened = self._disk.open(self.path(LOG), create=True)
+        self.opened.truncate(0)
         self.allocated_bytes = 0
 
     def trim(self) -> None:
@@ -154,7 +155,7 @@ class Segment:
     def release(self) -> None:
         """Drop the file. A reader that still uses it keeps it open."""
         self._cache.forget(self)
-        self._file = None
+        self.opened = None
 
     # ---- growing and shrinking ----
 
