@@ -44,7 +44,8 @@ class MemoryBudget:
         assert count >= 0
         self.used_bytes += count
         self.taken_bytes += count
-        self._reclaim()
+        if self._kept:
+            self._reclaim()
 
     def give_back(self, count: int) -> None:
         """Return `count` bytes; calls the waiters once a quarter of the budget is free."""

@@ -36,6 +36,8 @@ class MarkWaiters:
         """The same; at once where `mark`, as it stands, has reached `index`."""
         if index <= mark:
             callback(_NONE)
+        elif not self.queue or self.queue[-1][0] <= index:  # As nearly always.
+            self.queue.append((index, callback))
         else:
             self.insert(index, callback)
 

@@ -34,7 +34,6 @@ from strandline.broker.produce.produced_batches import (
     has_write_quorum,
     records_of,
     refuse_transactions,
-    rules_of,
 )
 from strandline.broker.quotas.crossings import note_crossings
 from strandline.broker.read_replicas.hosting import READ_ONLY, is_read_replica
@@ -42,7 +41,6 @@ from strandline.broker.server.batch_validation import Allowance
 from strandline.broker.server.recompression import (
     INLINE_BYTES_MAX,
     Recompressed,
-    compression_of,
     recompress_aside,
     recompress_now,
 )
@@ -76,6 +74,7 @@ NO_ACKS = 0
 ALL_ACKS = -1
 LEGAL_ACKS = (-1, 0, 1)
 _NONE = int(Error.NONE)
+_UNKNOWN_TOPIC = int(Error.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def start(context: RequestContext) -> None:
@@ -179,7 +178,7 @@ class ProduceCall:
         is_enforced = services.access.is_enforced
         if is_enforced and not context.may(Operation.WRITE, Kind.TOPIC, name):
             return None, Error.TOPIC_AUTHORIZATION_FAILED
-        return topic, Error.UNKNOWN_TOPIC_OR_PARTITION
+        return topic, _UNKNOWN_TOPIC
 
     def _start_partition(
         self, topic: Topic, data: PartitionProduceData, result: PartitionProduceResponse
@@ -193,16 +192,17 @@ class ProduceCall:
         if replica is None:
             self._fail_leadership(partition, result, error)
             return
-        config = services.topic_configs.of(topic, services.cluster)
-        if self._acks == ALL_ACKS and not has_write_quorum(replica, config):
+        terms = services.topic_configs.entry(topic, services.cluster).terms
+        if self._acks == ALL_ACKS and not has_write_quorum(replica, terms.min_insync_replicas):
             fail(result, Error.NOT_ENOUGH_REPLICAS)
             return
-        rules, time_ms = rules_of(config, services.clock.wall_ms())
+        now_ms = services.clock.wall_ms()
+        rules = terms.rules_at(now_ms)
         try:
             records = records_of(data)
             headers = validate_produced(
                 records,
-                max_bytes=config.max_message_bytes,
+                max_bytes=terms.max_message_bytes,
                 produce_version=self._context.api_version,
             )
             refuse_transactions(headers)
@@ -219,9 +219,9 @@ class ProduceCall:
             replica,
             records,
             headers,
-            time_ms,
-            compression_of(config),
-            config.max_message_bytes,
+            now_ms if terms.has_append_time else NO_TIMESTAMP,
+            terms.compression,
+            terms.max_message_bytes,
         )
         if is_validated:
             is_large = len(records) > INLINE_BYTES_MAX or not rules.reads_compressed

@@ -1,4 +1,4 @@
-"""The batches that a producer sends to one partition, and what the topic asks of them.
+"""The batches that a producer sends to one partition.
 
 Source: decision 0044."""
 
@@ -6,15 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from strandline.broker.produce.partition_results import NO_TIMESTAMP
-from strandline.config.topic import TopicConfig
 from strandline.model.cluster import Partition
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.produce import PartitionProduceData, PartitionProduceResponse
 from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from strandline.records.recompress import Compression
 from strandline.records.validate import MalformedProduceError
-from strandline.records.validate_contents import TIMESTAMP_LIMIT, ContentRules
 from strandline.replication.replica.replica import Replica
 
 
@@ -40,24 +37,6 @@ def records_of(data: PartitionProduceData) -> memoryview:
     return records
 
 
-def rules_of(config: TopicConfig, now: int) -> tuple[ContentRules, int]:
-    """What the topic asks of records at this time, in ms since 1970, and the time of append; -1 if
-    the producers' times stay."""
-    if config.has_log_append_time:
-        low = high = now
-    else:
-        low = max(-TIMESTAMP_LIMIT, now - config.message_timestamp_before_max_ms)
-        high = min(TIMESTAMP_LIMIT - 1, now + config.message_timestamp_after_max_ms)
-    rules = ContentRules(
-        config.is_compacted,
-        config.has_log_append_time,
-        low,
-        high,
-        config.compressed_validation_enable,
-    )
-    return rules, now if rules.has_append_time else NO_TIMESTAMP
-
-
 def refuse_transactions(headers: Sequence[BatchHeader]) -> None:
     """Raises MalformedProduceError for a batch of a transaction."""
     for header in headers:
@@ -65,11 +44,11 @@ def refuse_transactions(headers: Sequence[BatchHeader]) -> None:
             raise MalformedProduceError(Error.INVALID_TXN_STATE, "transactions are not offered")
 
 
-def has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
+def has_write_quorum(replica: Replica, min_insync_replicas: int) -> bool:
     """Whether as many replicas are in sync as the topic asks for.
 
     A refusal is better than records that never commit. A majority needs no check: a leader without
     one steps down by itself."""
     voter_count = len(replica.configuration.voters)
-    wanted = min(config.min_insync_replicas, voter_count)
+    wanted = min(min_insync_replicas, voter_count)
     return wanted <= voter_count // 2 + 1 or len(replica.in_sync()) >= wanted

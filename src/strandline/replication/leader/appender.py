@@ -131,7 +131,8 @@ class Appender:
             request.done(self._failed(Error.KAFKA_STORAGE_ERROR, self.refusal))
             return True
         lacks_voters = self.voter_count_min > 1 and request.acks == QUORUM_ACK and self.lacks_voters
-        lacks_voters |= self._replica.is_leader and self._lease.is_long_gone
+        if self._replica.raft.state.configuration.floor is not UNSET:
+            lacks_voters |= self._replica.is_leader and self._lease.is_long_gone
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
         if lacks_voters or is_full:
             self.note_refused(request.headers, Error.NOT_ENOUGH_REPLICAS)
@@ -139,7 +140,8 @@ class Appender:
         self._requests.append(request)
         self.held_bytes += request.size_bytes
         self._memory.take(request.size_bytes)
-        self._append_soon()
+        if not self._scheduled:
+            self._append_soon()
         return True
 
     def on_room(self) -> None:
@@ -378,21 +380,17 @@ class Appender:
             else:
                 done(result)
 
-        raft = self._replica.raft
-        if self._caches_writes and not self._has_promised_quorum:
-            self._visible_waiters.wait(index, raft.visible, on_mark)
+        state = self._replica.raft.state
+        if self._replica.log.config.write_caching and not self._has_promised_quorum:
+            self._visible_waiters.wait(index, state.visible, on_mark)
         else:
-            self._commit_waiters.wait(index, raft.commit, on_mark)
+            self._commit_waiters.wait(index, state.commit, on_mark)
 
     def _is_relaxed(self, request: Request) -> bool:
-        """Whether no acknowledgement waits for the flush of these entries."""
-        is_relaxed = request.acks != QUORUM_ACK or self._caches_writes
+        """Whether no acknowledgement waits for the flush of these entries: they need only be
+        written on the quorum with `write.caching`."""
+        is_relaxed = request.acks != QUORUM_ACK or self._replica.log.config.write_caching
         return is_relaxed and not self._has_promised_quorum
-
-    @property
-    def _caches_writes(self) -> bool:
-        """Whether acks=all asks for a write on the quorum, and not for a flush."""
-        return self._replica.log.config.write_caching
 
     @property
     def _has_promised_quorum(self) -> bool:

@@ -23,7 +23,7 @@ from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import (
     LENGTH_END,
     BatchHeader,
-    crc_matches,
+    crc_of,
     iterate_headers,
     read_header,
 )
@@ -79,11 +79,12 @@ class Entries:
                 raise ProtocolError(f"a batch at index {index} that its append does not describe")
             if offset is not None and header.base_offset != offset:
                 raise ProtocolError(f"a batch at offset {header.base_offset}, not {offset}")
-            if not crc_matches(view, header):
+            size = LENGTH_END + header.batch_length
+            if crc_of(view, position, size) != header.crc:
                 raise ProtocolError(f"a batch at index {index} with a wrong checksum")
             headers.append(header)
             first_indexes.append(index)
-            position += LENGTH_END + header.batch_length
+            position += size
             count = header.last_offset_delta + 1
             index = Index(index + (count or 1))  # A marker takes an index, and no offset.
             offset = header.base_offset + count
