@@ -223,7 +223,9 @@ class ProduceCall:
             terms.compression,
             terms.max_message_bytes,
         )
-        if is_validated:
+        if is_validated and terms.compression is None:
+            self._replicate(batches)
+        elif is_validated:
             is_large = len(records) > INLINE_BYTES_MAX or not rules.reads_compressed
             self._store(batches, is_large=is_large)
         else:
