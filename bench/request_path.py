@@ -2,13 +2,16 @@
 
 Why:    a broker's profile is flat: what a request costs is the number of layers that it passes.
 How:    `python -m bench.request_path`: a cluster of three brokers on loopback, whose processes are
-        replaced by ones that count calls of Python functions (`sys.setprofile`) between two
-        signals. `bench.load` sends requests of one record, acks=all, to a topic of three replicas:
-        six connections to six partitions, five requests in flight on each, then one; then one
+        replaced by ones that count calls of Python functions (`cProfile`) between two signals.
+        `bench.load` sends requests of one record, acks=all, to a topic of three replicas: six
+        connections to six partitions, five requests in flight on each, then one; then one
         connection, one request at a time. A line for each says how many calls a request makes, in
-        how many files, and which files have most. Counting slows the brokers down, so more requests
-        share a pass of the loop than without it: compare commits by all three figures, and by
-        `bench.run small-requests` for the CPU.
+        how many files, and which functions have most; what the brokers call without any request is
+        counted before, and subtracted.
+            Counting slows the brokers down, so more requests share a pass of the loop than without
+        it: compare commits by all three figures, and by `bench.run small-requests` for the CPU. If
+        a request takes more than 5 ms, followers are told of its commit by a message of its own:
+        figures of a busy machine are higher.
 """
 
 import argparse
@@ -22,8 +25,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from cProfile import Profile
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 
 from bench.clusters import Cluster, strandline
 from bench.paced import create_topic
@@ -47,26 +51,24 @@ class CallCounter:
 
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._counts: Counter[CodeType] = Counter()
+        self._profile = Profile(builtins=False)
         signal.signal(_BEGIN, self._begin)
         signal.signal(_END, self._end)
 
     def _begin(self, *_: object) -> None:
-        self._counts.clear()
-        sys.setprofile(self._on_event)
+        self._profile.clear()
+        self._profile.enable(builtins=False)
 
     def _end(self, *_: object) -> None:
-        sys.setprofile(None)
+        self._profile.disable()
         found: Counter[str] = Counter()
-        for code, count in self._counts.items():
-            found[f"{_short(code.co_filename)}:{code.co_qualname}"] += count
+        for entry in self._profile.getstats():
+            if isinstance(entry.code, CodeType):
+                code = entry.code
+                found[f"{_short(code.co_filename)}:{code.co_qualname}"] += entry.callcount
         part = self._target.with_suffix(".part")
         part.write_text(json.dumps(found))
         part.rename(self._target)
-
-    def _on_event(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            self._counts[frame.f_code] += 1
 
 
 def _short(path: str) -> str:
@@ -107,28 +109,25 @@ def counting(cluster: Cluster, work: Path) -> Iterator[dict[int, Path]]:
             one.wait(START_S)
 
 
-def measure(cluster: Cluster, targets: dict[int, Path], load: tuple[str, int, int]) -> None:
-    """Load once to warm up, once while the brokers count; a line."""
+def measure(
+    cluster: Cluster, targets: dict[int, Path], load: tuple[str, int, int], idle: Counter[str]
+) -> None:
+    """Load once to warm up, once while the brokers count; a line. `idle`: calls in `SECONDS`
+    without load."""
     name, connections, in_flight = load
     command = [
         *(sys.executable, "-m", "bench.load", "--bootstrap", cluster.bootstrap, "--topic", TOPIC),
         *("--acks", "-1", "--batch-bytes", str(BATCH_BYTES), "--record-bytes", str(RECORD_BYTES)),
         *("--connections", str(connections), "--in-flight", str(in_flight)),
+        *("--seconds", str(SECONDS)),
     ]
-    subprocess.run([*command, "--seconds", "1"], check=True, capture_output=True)
-    for pid in cluster.pids.values():
-        os.kill(pid, _BEGIN)
-    done = subprocess.run(
-        [*command, "--seconds", str(SECONDS)], check=True, capture_output=True, text=True
-    )
-    for pid in cluster.pids.values():
-        os.kill(pid, _END)
+    subprocess.run(command, check=True, capture_output=True)
+    with counted(cluster, targets) as calls:
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    calls -= idle
     loaded = json.loads(done.stdout)
     requests = round(loaded["requests_per_s"] * SECONDS)
     assert requests and not loaded["errors"], loaded
-    calls: Counter[str] = Counter()
-    for target in targets.values():
-        calls += _taken(target)
     by_file: Counter[str] = Counter()
     for function, count in calls.items():
         by_file[function.partition(":")[0]] += count
@@ -141,6 +140,19 @@ def measure(cluster: Cluster, targets: dict[int, Path], load: tuple[str, int, in
         "by_function": _per_request(calls, requests),
     }
     print(json.dumps(figures), flush=True)
+
+
+@contextmanager
+def counted(cluster: Cluster, targets: dict[int, Path]) -> Iterator[Counter[str]]:
+    """What the brokers call meanwhile, filled in at the end."""
+    calls: Counter[str] = Counter()
+    for pid in cluster.pids.values():
+        os.kill(pid, _BEGIN)
+    yield calls
+    for pid in cluster.pids.values():
+        os.kill(pid, _END)
+    for target in targets.values():
+        calls.update(_taken(target))
 
 
 def _taken(target: Path) -> Counter[str]:
@@ -177,8 +189,10 @@ def main() -> None:
             with counting(cluster, Path(work)) as targets:
                 create_topic(cluster.bootstrap, "ready", partitions=1, replicas=BROKERS)
                 time.sleep(2)
+                with counted(cluster, targets) as idle:
+                    time.sleep(SECONDS)
                 for load in LOADS:
-                    measure(cluster, targets, load)
+                    measure(cluster, targets, load, idle)
 
 
 if __name__ == "__main__":

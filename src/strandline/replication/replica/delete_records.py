@@ -106,9 +106,8 @@ class Deletions:
         return has_asked or broker in replica.configuration.all_voters
 
     def on_commit(self, commit: Index) -> None:
-        """Everything up to `commit` is committed."""
-        deletions = self._replica.log.deletions
-        for index, before in reversed(deletions) if deletions else ():
+        """Everything up to `commit` is committed. Not called while the log has no deletion."""
+        for index, before in reversed(self._replica.log.deletions):
             if index <= self._commit:
                 break
             if index <= commit:

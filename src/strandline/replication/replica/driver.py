@@ -418,7 +418,8 @@ class ReplicaDriver(ReplicaState):
         assert self.marks.commit <= commit <= visible <= last, "marks go up, within the log"
         self.marks = Marks(commit, visible)
         offset = log.offset_of(Index(visible + 1)) if visible < last else log.end_offset
-        self.deletions.on_commit(commit)
+        if log.has_tier_or_deletions:
+            self.deletions.on_commit(commit)
         self.tier.on_commit(commit)
         if self._commit_waiters.queue:
             self._commit_waiters.on_mark(commit)
