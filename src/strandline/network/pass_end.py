@@ -13,16 +13,16 @@ Source: docs/decisions/0074-layers-of-a-request.md."""
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 
 class PassEnd:
     """See the module."""
 
-    __slots__ = ("_call_soon", "_is_due", "_steps")
+    __slots__ = ("_is_due", "_loop", "_steps")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._call_soon = loop.call_soon
+        self._loop = ref(loop)  # Else the table would keep every loop for ever.
         self._steps: deque[Callable[[], None]] = deque()
         self._is_due = False
 
@@ -38,8 +38,13 @@ class PassEnd:
         """See `base.clock.Clock.at_pass_end`."""
         self._steps.append(step)
         if not self._is_due:
+            self._run_soon()
+
+    def _run_soon(self) -> None:
+        loop = self._loop()
+        if loop is not None:
             self._is_due = True
-            self._call_soon(self._run)
+            loop.call_soon(self._run)
 
     def _run(self) -> None:
         steps = self._steps
@@ -47,9 +52,9 @@ class PassEnd:
             while steps:
                 steps.popleft()()
         finally:
-            self._is_due = bool(steps)
+            self._is_due = False
             if steps:  # One has failed: the loop reports it, and the others run.
-                self._call_soon(self._run)
+                self._run_soon()
 
 
 _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, PassEnd] = WeakKeyDictionary()

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from strandline.raft.leader.progress import AppendPlan
     from strandline.storage.log import reads
 
+SHARED_BYTES_MAX = 16 * 1024
+"""A larger chunk is not kept to be sent to the next follower: its bytes would count nowhere."""
+
 _log = logging.getLogger("strandline.replication")
 
 
@@ -90,10 +93,10 @@ class AppendSender:
         self._is_closed = False
         # The chunk that was sent last by itself, and as an append.
         self._last_chunk: Chunk | None = None
-        self._last_append_chunk = NOTHING
-        # The head that was encoded last, and what for.
-        self._encoded = b""
-        self._encoded_for: tuple[AppendPlan | None, AppendChunk] = None, NOTHING
+        self._last_append_chunk: AppendChunk | None = None
+        # The plan by which it was sent, and the head that says so.
+        self._last_plan: AppendPlan | None = None
+        self._last_head = b""
         self.relays = Relays(replica, shared, streams, self.pump, self.ask)
         self.urgency = Urgency(replica, shared, streams, tail)
         self.fetch_sources = FetchSources(
@@ -232,12 +235,15 @@ class AppendSender:
         return self._order(peer, stream, plan, append_chunk, is_throttled=is_throttled)
 
     def _append_chunk_of(self, chunks: Sequence[Chunk]) -> AppendChunk:
-        """The chunks as one append: of a single chunk, one for all followers."""
-        if len(chunks) > 1:
+        """The chunks as one append: of a single small chunk, one for all followers."""
+        if len(chunks) > 1 or chunks[0].size_bytes > SHARED_BYTES_MAX:
             return AppendChunk.of(chunks)
-        if chunks[0] is not self._last_chunk:
-            self._last_chunk, self._last_append_chunk = chunks[0], AppendChunk.of(chunks)
-        return self._last_append_chunk
+        append_chunk = self._last_append_chunk
+        if append_chunk is None or chunks[0] is not self._last_chunk:
+            append_chunk = AppendChunk.of(chunks)
+            self._last_chunk, self._last_append_chunk = chunks[0], append_chunk
+            self._last_plan = None
+        return append_chunk
 
     def _dispatch(
         self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", append_chunk: AppendChunk
@@ -250,11 +256,13 @@ class AppendSender:
         to: tuple[BrokerId, ...] = ()
         if may_carry and self.relays.ways:
             to = tuple(self.relays.carried_by(peer))
-        if not to and append_chunk is self._encoded_for[1] and plan == self._encoded_for[0]:
-            head = self._encoded  # As for each follower after the first of those that keep up.
+        if append_chunk is self._last_append_chunk and not to:
+            if plan != self._last_plan:
+                self._last_plan = plan
+                self._last_head = self._encode_head(plan, append_chunk, to)
+            head = self._last_head  # Encoded once for all followers that keep up.
         else:
             head = self._encode_head(plan, append_chunk, to)
-            self._encoded, self._encoded_for = head, (plan, NOTHING if to else append_chunk)
         size = len(head) + sum(map(len, parts))
         # A question behind the log's end hands over nothing.
         handed_index = last_index if parts else Index(-1)
@@ -384,6 +392,4 @@ class AppendSender:
                 sent = progress.last_sent
         self._tail.drop_through(sent)
         if sent == raft.state.log.last_index:  # No other follower needs it, nor its memory.
-            self._last_chunk = None
-            self._last_append_chunk = NOTHING
-            self._encoded_for = None, NOTHING
+            self._last_chunk = self._last_append_chunk = self._last_plan = None
