@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import cramjam
+import msgspec
 import pytest
 
 from strandline.base.errors import ApiError, RefusedRecordsError
@@ -331,7 +332,7 @@ UNREAD = ContentRules(
 def test_a_topic_may_take_compressed_batches_unread(codec: int) -> None:
     garbage = with_payload(b"garbage", codec=codec)
     assert validate_contents(garbage, header_of(garbage), UNREAD) == len(b"garbage")
-    refused = refusal_of(garbage, UNREAD._replace(needs_keys=True))
+    refused = refusal_of(garbage, msgspec.structs.replace(UNREAD, needs_keys=True))
     assert refused.code == Error.INVALID_RECORD, "keys can only be seen in the records"
     assert refusal_of(with_payload(b"garbage", codec=NONE), UNREAD).code == Error.INVALID_RECORD
 
