@@ -59,11 +59,27 @@ def create_topic(
 class PacedProducer:
     """See the module."""
 
-    def __init__(self, bootstrap: str, topic: str, *, partitions: int, acks: str = "all") -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        partitions: int,
+        acks: str = "all",
+        linger_ms: int = 0,
+        is_idempotent: bool = False,
+    ) -> None:
         self.deliveries = Deliveries()
         self._topic = topic
         self._partitions = partitions
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": acks, "linger.ms": 0})
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": acks,
+                "linger.ms": linger_ms,
+                "enable.idempotence": is_idempotent,
+            }
+        )
 
     def run(self, *, rate: int, seconds: float, record_bytes: int = 1024) -> None:
         """Produce for so long; late records are sent at once (an open loop)."""

@@ -3,11 +3,10 @@
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, controller-log, placement, region-loss,
-                                           promotion, returning-region, crossed-bytes, stand-ins,
-                                           spark, lake, stream, plan, audit, cold, tiered,
-                                           restore, tls, access, quotas, idle-tls,
-                                           scram-flood, cores, idle,
-                                           small-requests
+                                           promotion, returning-region, crossed-bytes,
+                                           small-records, stand-ins, spark, lake, stream, plan,
+                                           audit, cold, tiered, restore, tls, access, quotas,
+                                           idle-tls, scram-flood, cores, idle, small-requests
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and its other load; MB per CPU second varies
@@ -47,6 +46,7 @@ import bench.region_loss
 import bench.restart
 import bench.restore
 import bench.returning_region
+import bench.small_records
 import bench.small_requests
 import bench.spark
 import bench.spark_bucket
@@ -352,6 +352,11 @@ def idle(work: Path) -> None:
     bench.idle.measure(work, partial(say, "idle"))
 
 
+def small_records(work: Path) -> None:
+    """What crosses between regions for each byte of small records; with Kafka, too."""
+    bench.small_records.measure(work, partial(say, "small-records"))
+
+
 def stand_ins(work: Path) -> None:
     """1,000 partitions that lose a voter each, and have an observer; then two of four voters."""
     told = partial(say, "stand-ins")
@@ -448,6 +453,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "region-loss": region_loss,
     "returning-region": returning_region,
     "crossed-bytes": crossed_bytes,
+    "small-records": small_records,
     "stand-ins": stand_ins,
     "spark": spark,
     "lake": lake,

@@ -1,8 +1,8 @@
 """Five brokers in three regions, 2 + 2 + 1, with a wide area between them; Kafka's beside.
 
 How:    each broker is in a network namespace of its own (root); round trips, jitter and loss are
-        those of the profile `atl` (`chaos.relay`). Topics have replicas everywhere, and prefer
-        leaders in the east.
+        those of the profile `atl` (`chaos.relay`) unless a scenario asks for another one. Topics
+        have replicas everywhere, and prefer leaders in the east.
 Source: reference/regions-rtt.md, the profiles."""
 
 import ctypes
@@ -73,11 +73,11 @@ def kafka_far_apart(work: Path, profile: Profile = ATLANTIC) -> Iterator[tuple[N
 
 
 @contextmanager
-def placed_on(network: Network) -> Iterator[None]:
-    """This thread, and those that it starts, are on the clients' host meanwhile."""
+def placed_on(network: Network, host: Host = CLIENT_HOST) -> Iterator[None]:
+    """This thread, and those that it starts, are on a clients' host meanwhile."""
     libc = ctypes.CDLL(None, use_errno=True)
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
-    away = os.open(network.namespace(CLIENT_HOST), os.O_RDONLY)
+    away = os.open(network.namespace(host), os.O_RDONLY)
     try:
         if libc.setns(away, CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
