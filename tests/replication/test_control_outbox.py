@@ -16,7 +16,8 @@ from strandline.network.greeting import Greeting
 from strandline.network.tcp import TcpNetwork
 from strandline.raft.messages import AppendResponse, VoteResponse
 from strandline.replication.host.control_outbox import ControlOutbox
-from strandline.replication.wire import Kind, decode_raft
+from strandline.replication.liveness import sessions
+from strandline.replication.wire import ABILITIES, Ability, Kind, decode_raft
 
 LEADER, OTHER = BrokerId(1), BrokerId(2)
 ACK = AppendResponse(Epoch(3), True, Index(5), Index(5))
@@ -119,6 +120,9 @@ def test_brokers_of_the_earlier_release_lead_and_follow_beside_those_that_reply(
         replied.append((self._self_id, peer))
         return True
 
+    # Beside earlier releases, none of these is used.
+    abilities = ABILITIES & ~(Ability.EXCHANGES | Ability.LATE_MARKS)
+    monkeypatch.setattr(sessions, "ABILITIES", abilities)
     monkeypatch.setattr(tcp, "Greeting", greeting)
     monkeypatch.setattr(TcpNetwork, "reply", reply_unless_earlier)
 
