@@ -525,7 +525,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
-        371,
+        147,
         False,
         changes=SLOW_FLUSHES,
     ),
