@@ -179,11 +179,13 @@ def test_what_was_acknowledged_is_not_outvoted_by_a_log_that_rots_while_the_powe
         cluster.hosts[broker].start()
     cluster.advance(20_000)
     assert cluster.leader_of("t") == 0
+    assert damaged not in cluster.replicas_of("t"), "it waits for another one to lead"
     cluster.hosts[leader].start()
     cluster.until_started()
-    cluster.until(lambda: cluster.leader_of("t") != 0)
+    cluster.until(lambda: cluster.leader_of("t") == leader)
     assert fetch(cluster, "t") == VALUES
-    assert damaged not in cluster.replicas_of("t"), "somebody has to give it an empty directory"
+    cluster.until(lambda: fetch_error(cluster, damaged, "t") == Error.NONE)
+    assert fetch(cluster, "t", at=damaged) == VALUES
 
 
 def test_a_replica_whose_vote_is_forgotten_stays_closed(cluster: ClusterWorld) -> None:
