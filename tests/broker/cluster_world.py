@@ -182,9 +182,11 @@ class ClusterWorld:
         """Let time go by."""
         self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
 
-    def until(self, condition: Callable[[], bool], *, every_ms: int = 0) -> None:
+    def until(
+        self, condition: Callable[[], bool], *, every_ms: int = 0, limit_ms: int = LIMIT_MS
+    ) -> None:
         """Let time go by until `condition` holds; looked at so often, or after every event."""
-        limit_us = self.scheduler.now_us + LIMIT_MS * US_PER_MS
+        limit_us = self.scheduler.now_us + limit_ms * US_PER_MS
         if every_ms:
             while not condition():
                 assert self.scheduler.now_us < limit_us, "it never came true"

@@ -137,7 +137,7 @@ def test_who_comes_and_goes_does_not_lead_again(world: ClusterWorld) -> None:
     for _ in range(4):
         world.advance(DELAY_MS * 2 // 3)
         world.hosts[first].kill()
-        world.advance(5_000)
+        world.advance(LOOK_INTERVAL_MS + 2_000)  # A look sees that it is away.
         world.hosts[first].start()
         world.until_started(first)
         assert world.leader_of("flights") == interim

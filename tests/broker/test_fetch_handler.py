@@ -363,10 +363,10 @@ def test_a_hundred_endless_polls_block_nobody_and_go_with_their_clients(
     busy.write(b"served")
     parked = [world.send(fetch(0, max_wait_ms=2**31 - 1), VERSION) for _ in range(100)]
     assert values(ask_one(world, fetch(0, topic="u"))) == [b"served"]
-    assert len(quiet.watchers._watches) == 100
+    assert len(quiet.watchers.watches) == 100
     for pending in parked:
         pending.context.abandon()
-    assert len(quiet.watchers._watches) == 0
+    assert len(quiet.watchers.watches) == 0
     world.run(lambda: quiet.write(b"nobody waits"))
     assert not any(pending.is_answered for pending in parked)
 

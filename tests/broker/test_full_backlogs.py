@@ -73,6 +73,7 @@ def test_writes_are_refused_at_the_limit_and_resume_once_the_bucket_has_caught_u
         world.buckets["west"].faults.is_gone = False
         world.until(lambda: produce(world, "t", b"yes").error_code == 0, every_ms=LOOK_MS)
         assert any("producers are served again" in one for one in caplog.messages)
+        world.until(has_all(world), every_ms=200)
         write(world, 30)
         world.until(has_all(world), every_ms=200)
         check_objects(world)

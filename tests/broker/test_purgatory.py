@@ -44,7 +44,7 @@ def test_a_change_that_is_enough_finishes_and_unwatches_everything(world: Broker
     waiter = Waiter(world, [one, two], enough=True)
     world.run(two.watchers.notify)
     assert (waiter.looked, waiter.finished) == ([[1]], 1)
-    assert len(one.watchers._watches) == len(two.watchers._watches) == 0
+    assert len(one.watchers.watches) == len(two.watchers.watches) == 0
     world.advance(200)
     assert waiter.finished == 1
 

@@ -248,7 +248,8 @@ def test_a_topic_that_is_compacted_since_its_broker_heard_of_it_last(
         settle(world, A, B, X)
         controller = world.broker(X).replication.replicas[CONTROLLER_GROUP]
         with monkeypatch.context() as patch:
-            patch.setattr(controller, "on_message", lambda *_: None)
+            for heard in ("on_message", "on_append"):
+                patch.setattr(controller, heard, lambda *_: None)
             world.move(A, B, D)
             world.until(lambda: world.known.version == 1 and not world.known.is_moving)
             alter(world, TOPIC_SCOPE, TOPIC, "cleanup.policy", "compact")

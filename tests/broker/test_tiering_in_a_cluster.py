@@ -179,6 +179,9 @@ FAULTS = {
     "wrong clock": BucketFaults(clock_skew_ms=20 * 60_000),
 }
 
+PATIENCE_MS = 300_000
+"""A request that is throttled half of the time is tried again later each time."""
+
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_store_that_fails_delays_uploads_and_spoils_none(fault: str) -> None:
@@ -186,7 +189,7 @@ def test_a_store_that_fails_delays_uploads_and_spoils_none(fault: str) -> None:
         world.buckets["west"].faults = FAULTS[fault]
         write(world, 30)
         world.until(has_all(world, "east", "south"), every_ms=200)
-        world.until(has_all(world), every_ms=500)
+        world.until(has_all(world), every_ms=500, limit_ms=PATIENCE_MS)
         world.buckets["west"].faults = BucketFaults()
         write(world, 10)
         world.until(has_all(world), every_ms=500)

@@ -143,6 +143,7 @@ def test_restart_finds_the_state_behind_the_log_that_is_gone(world: ClusterWorld
     until_same(world)
     before = encode(leader(world).tier.state.checkpoint())
     world.lose_power()
+    world.until(lambda: world.leader_of("t") > 0 and len(world.replicas_of("t")) == 3)
     enable(world)
     world.until(
         lambda: {encode(one.state.checkpoint()) for one in tiers(world).values()} == {before}

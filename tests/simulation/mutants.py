@@ -530,7 +530,7 @@ MUTANTS: Sequence[Mutant] = (
         changes=SLOW_FLUSHES,
     ),
     Mutant(show_what_is_only_appended, ("isolation", "kill-leader"), 1),
-    Mutant(read_without_a_lease, ("isolation", "pause", "mute"), 66, False),
+    Mutant(read_without_a_lease, ("isolation", "pause", "mute"), 112, False),
     Mutant(forget_what_producers_wrote, ("kill-leader", "reset", "slow-link"), 3),
     Mutant(forget_what_was_answered, ("lost-answers",), 3),
     Mutant(tell_the_latest_offset_to_who_asks_again, ("client-reset",), 3),

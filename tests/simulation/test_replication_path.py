@@ -411,14 +411,14 @@ def test_a_leader_that_was_alone_for_a_while_hands_on_nothing_with_a_hole_in_it(
     producer.is_stopped = True
     run_for(world, 100)
     assert replica.leadership is not None
-    assert replica.leadership._tail.kept_bytes, "for the slow follower"
+    assert replica.leadership.tail.kept_bytes, "for the slow follower"
     replica.change_configuration(voters=(replica.self_id,), observers=())
     run_for(world, 1_000)
     assert replica.configuration.members == (replica.self_id,)
     alone = FullSpeedProducer(world, replica, acks=1, batch_bytes=BATCH_BYTES)
     run_for(world, 20)
     alone.is_stopped = True
-    assert replica.leadership._tail.kept_bytes == 0, "for nobody"
+    assert replica.leadership.tail.kept_bytes == 0, "for nobody"
     slow_down(world, slow, bytes_per_ms=20_000)
     replica.change_configuration(voters=everybody, observers=())
     run_for(world, 60_000)

@@ -15,9 +15,11 @@ from strandline.broker.snapshots.taking import Taking
 from strandline.controller.snapshots.format import Head
 from strandline.controller.state import ControllerState
 from strandline.model.ids import Offset
+from strandline.raft.core import Raft
 from strandline.raft.messages import ResetRequest
-from strandline.replication.replica.driver import ReplicaDriver
+from strandline.replication.replica import driver
 from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.snapshot_gate import SnapshotGate
 from strandline.simulation.scenarios.scenario import Scenario
 from strandline.simulation.swarm.families import Swarm
 from strandline.simulation.swarm.snapshot_swarm import draw_snapshots
@@ -90,7 +92,7 @@ def say_a_later_offset(patch: pytest.MonkeyPatch) -> None:
 def begin_a_log_without_the_snapshot(patch: pytest.MonkeyPatch) -> None:
     """A log begins where its leader says, and what is left of it is applied to the old state."""
 
-    def needs_snapshot(self: ReplicaDriver, request: ResetRequest) -> bool:
+    def lacks_snapshot(gate: SnapshotGate, request: ResetRequest, raft: Raft) -> bool:
         return False
 
     honest = ControllerHost._apply_visible
@@ -99,7 +101,7 @@ def begin_a_log_without_the_snapshot(patch: pytest.MonkeyPatch) -> None:
         self._applied = max(self._applied, replica.log.start_offset)
         honest(self, replica)
 
-    patch.setattr(ReplicaDriver, "_needs_snapshot", needs_snapshot)
+    patch.setattr(driver, "lacks_snapshot", lacks_snapshot)
     patch.setattr(ControllerHost, "_apply_visible", apply_visible)
 
 

@@ -84,7 +84,7 @@ def _on_replies_broken(pipe: Pipe) -> None:
     assert pipe.replies is not None
     if not pipe.replies.is_given_up:
         return
-    if pipe.link_back.is_cut:
+    if pipe.link_back.is_cut or pipe.is_swallowed:
         pipe.swallow()
     else:
         pipe.break_now(pipe.link_back.latency_us)
