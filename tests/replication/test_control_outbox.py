@@ -120,8 +120,8 @@ def test_brokers_of_the_earlier_release_lead_and_follow_beside_those_that_reply(
         replied.append((self._self_id, peer))
         return True
 
-    # Beside earlier releases, none of these is used.
-    abilities = ABILITIES & ~(Ability.EXCHANGES | Ability.LATE_MARKS)
+    # Beside earlier releases, no exchange of heartbeats is used.
+    abilities = ABILITIES & ~Ability.EXCHANGES
     monkeypatch.setattr(sessions, "ABILITIES", abilities)
     monkeypatch.setattr(tcp, "Greeting", greeting)
     monkeypatch.setattr(TcpNetwork, "reply", reply_unless_earlier)

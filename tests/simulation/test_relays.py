@@ -282,7 +282,7 @@ def test_no_voter_is_served_through_an_observer() -> None:
     for one in EAST:
         for way in ((one, WEST[0]), (WEST[0], one)):
             stretched.world.fabric.link(*way).slow_factor = 3
-    stretched.run(ORDER_MS + 2_000)
+    stretched.run(ORDER_MS + 3_000)
     assert stretched.relay() == WEST[0]
     assert stretched.crossed_ratio(2_000) < 1.02
     stretched.end()
