@@ -19,8 +19,8 @@ COMMANDS = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
 SHOWN = re.findall(r"```text\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
 POLICY = re.findall(r"### A region, or any two brokers\n.*?```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
 PRICES = re.findall(r"`(\{currency: .*?\})`", PAGE)[0]
-CLOCK_MS = 1
-"""Brokers measure in whole milliseconds."""
+CLOCK_MS = 2
+"""Brokers measure in whole milliseconds: the way, and for how long the peer kept the answer."""
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from strandline.spark import register
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 RECORD_COUNT = 900
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 @pytest.fixture(scope="module")
@@ -74,17 +75,20 @@ def test_filters_spare_tasks_where_the_session_pushes_them(
 ) -> None:
     rows, tasks = {}, {}
     for pushed in ("false", "true"):
-        session = spark.newSession()
-        session.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
-        frame = load(session, cluster, topic, includeValue="false")
-        newest = frame.agg(F.max("timestamp")).first()
-        fullest = frame.groupBy("partition").count().orderBy(F.desc("count")).first()
-        assert newest is not None and fullest is not None
-        frame = frame.where((F.col("partition") == fullest[0]) & (F.col("offset") > 20))
-        frame = frame.where(F.col("timestamp") <= F.lit(newest[0]))
-        rows[pushed], tasks[pushed] = sorted(frame.collect()), frame.rdd.getNumPartitions()
-        late = load(session, cluster, topic).where(F.col("timestamp") >= F.lit(newest[0]))
-        assert 0 < late.count() <= RECORD_COUNT
+        # Of the session of all threads: which session counts as active differs by thread.
+        spark.conf.set(PUSHDOWN, pushed)
+        try:
+            frame = load(spark, cluster, topic, includeValue="false")
+            newest = frame.agg(F.max("timestamp")).first()
+            fullest = frame.groupBy("partition").count().orderBy(F.desc("count")).first()
+            assert newest is not None and fullest is not None
+            frame = frame.where((F.col("partition") == fullest[0]) & (F.col("offset") > 20))
+            frame = frame.where(F.col("timestamp") <= F.lit(newest[0]))
+            rows[pushed], tasks[pushed] = sorted(frame.collect()), frame.rdd.getNumPartitions()
+            late = load(spark, cluster, topic).where(F.col("timestamp") >= F.lit(newest[0]))
+            assert 0 < late.count() <= RECORD_COUNT
+        finally:
+            spark.conf.unset(PUSHDOWN)
     assert len(rows["true"]) > 0 and rows["true"] == rows["false"]
     assert tasks == {"false": 3, "true": 1}
 
