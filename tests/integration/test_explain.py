@@ -79,12 +79,20 @@ def test_latencies_come_from_round_trips_that_brokers_measured(five: DevCluster)
     assert measured["east", "west"] >= 20 - CLOCK_MS
     assert measured["east", "south"] >= 40 - CLOCK_MS
     assert measured["south", "west"] >= 50 - CLOCK_MS
-    told = tell(five, "topic", "explain", "payments")["details"]
-    waits = {one["leader"]: (one["commit_ms"], set(one["waits_for"])) for one in told["latencies"]}
+
+    def latencies() -> dict[int, tuple[int, set[int]]]:
+        told = tell(five, "topic", "explain", "payments")["details"]
+        return {
+            one["leader"]: (one["commit_ms"], set(one["waits_for"])) for one in told["latencies"]
+        }
+
+    # A busy machine makes some of the first round trips long.
+    wait_until(lambda: latencies()[5][1] == {1, 2}, what="the south to be nearest to the east")
+    waits = latencies()
     assert set(waits) == {1, 2, 3, 4, 5}
     # Of five voters two others are waited for: in the east, its own and one of the west.
     assert waits[1][0] >= 20 - CLOCK_MS and 2 in waits[1][1] and waits[1][1] & {3, 4}
-    assert waits[5] == (waits[5][0], {1, 2}) and waits[5][0] >= 40 - CLOCK_MS
+    assert waits[5][0] >= 40 - CLOCK_MS
 
 
 def test_a_topic_without_a_policy_is_explained_by_the_default_spread(five: DevCluster) -> None:

@@ -78,11 +78,9 @@ def test_orders_and_lent_appends_as_bytes() -> None:
 def test_orders_that_wait_are_forgotten_where_their_leader_begins_anew(tmp_path: Path) -> None:
     """Otherwise the follower would be sent the same twice, or refuse what it cannot append yet."""
 
-    def order(to: BrokerId, first: int, last: int) -> PeerCatchupRequest:
-        runs = (Run(Epoch(1), Index(last)),)
-        request = AppendRequest(
-            Epoch(1), Index(first - 1), Epoch(1), Index(last), Index(last), runs
-        )
+    def order(to: BrokerId, epoch: Epoch, first: int, last: int) -> PeerCatchupRequest:
+        runs = (Run(epoch, Index(last)),)
+        request = AppendRequest(epoch, Index(first - 1), epoch, Index(last), Index(last), runs)
         return PeerCatchupRequest(to, request, 1_000, False)
 
     async def scenario() -> None:
@@ -94,7 +92,7 @@ def test_orders_that_wait_are_forgotten_where_their_leader_begins_anew(tmp_path:
             peer_sender = near.replication.peer_sender
             counts = []
             for first, last in ((1, 10), (11, 20), (21, 30), (11, 20), (21, 30)):
-                peer_sender.add(near.replica, order(away.broker, first, last))
+                peer_sender.add(near.replica, order(away.broker, leader.epoch, first, last))
                 counts.append(peer_sender.order_count)
             assert counts == [1, 2, 3, 1, 2]
 

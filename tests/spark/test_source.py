@@ -80,7 +80,9 @@ def test_filters_spare_tasks_where_the_session_pushes_them(
         try:
             frame = load(spark, cluster, topic, includeValue="false")
             newest = frame.agg(F.max("timestamp")).first()
-            fullest = frame.groupBy("partition").count().orderBy(F.desc("count")).first()
+            fullest = (
+                frame.groupBy("partition").count().orderBy(F.desc("count"), "partition").first()
+            )
             assert newest is not None and fullest is not None
             frame = frame.where((F.col("partition") == fullest[0]) & (F.col("offset") > 20))
             frame = frame.where(F.col("timestamp") <= F.lit(newest[0]))
