@@ -10,21 +10,20 @@ Source: design section 1 ("Each byte crosses to a remote region once")."""
 
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
-from chaos.hosts import BOOTSTRAP, BROKERS
+from chaos.hosts import BROKERS
 from chaos.network import Network
 from confluent_kafka.admin import AdminClient
 
 from bench.alone import Say
-from bench.clusters import has_kafka
 from bench.crossing import CLIENT, RECORD_BYTES, Writer
 from bench.wide_area import (
     PARTITIONS,
-    kafka_far_apart,
+    count_both,
     make_topic,
     placed_on,
-    strandline_far_apart,
     wait_steady,
 )
 
@@ -36,14 +35,10 @@ CALM_S, COUNTED_S = 15.0, 60.0
 
 def measure(work: Path, say: Say) -> None:
     """Both systems, each on a network of its own; a line for each."""
-    with strandline_far_apart(work) as network:
-        _count(network, say, "strandline", BOOTSTRAP)
-    if has_kafka():
-        with kafka_far_apart(work) as (network, bootstrap):
-            _count(network, say, "kafka", bootstrap)
+    count_both(work, partial(_count, say))
 
 
-def _count(network: Network, say: Say, system: str, bootstrap: str) -> None:
+def _count(say: Say, network: Network, system: str, bootstrap: str) -> None:
     with placed_on(network):
         admin = AdminClient({**CLIENT, "bootstrap.servers": bootstrap})
         make_topic(admin, TOPIC)

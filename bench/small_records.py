@@ -10,23 +10,17 @@ How:    `python -m bench.run small-records` (root): five brokers, 2 + 2 + 1, in 
 Source: decision 0072."""
 
 import time
+from functools import partial
 from pathlib import Path
 
-from chaos.hosts import BOOTSTRAP, BROKERS, CALM, CLIENTS
+from chaos.hosts import CALM, CLIENTS
 from chaos.network import Network
 from confluent_kafka.admin import AdminClient
 
 from bench.alone import Say
-from bench.clusters import has_kafka
 from bench.crossing import CLIENT
 from bench.paced import PacedProducer
-from bench.wide_area import (
-    kafka_far_apart,
-    make_topic,
-    placed_on,
-    strandline_far_apart,
-    wait_steady,
-)
+from bench.wide_area import count_both, make_topic, placed_on, sent_between_regions, wait_steady
 
 TOPIC = "small"
 RATE, RECORD_BYTES = 200, 100
@@ -38,49 +32,36 @@ PRODUCER_HOST = CLIENTS[0]
 
 def measure(work: Path, say: Say) -> None:
     """Both systems, each on a network of its own; a line for each linger."""
-    with strandline_far_apart(work, CALM) as network:
-        _count(network, say, "strandline", BOOTSTRAP)
-    if has_kafka():
-        with kafka_far_apart(work, CALM) as (network, bootstrap):
-            _count(network, say, "kafka", bootstrap)
+    count_both(work, partial(_count, say), CALM)
 
 
-def _count(network: Network, say: Say, system: str, bootstrap: str) -> None:
+def _count(say: Say, network: Network, system: str, bootstrap: str) -> None:
     with placed_on(network, PRODUCER_HOST):
         admin = AdminClient({**CLIENT, "bootstrap.servers": bootstrap})
         make_topic(admin, TOPIC, partitions=1)
         wait_steady(admin, TOPIC, partitions=1)
-        before = between_regions(network)
+        _, before = sent_between_regions(network)
         time.sleep(COUNTED_S)
-        idle = (between_regions(network) - before) / COUNTED_S
+        _, after = sent_between_regions(network)
+        idle = (after - before) / COUNTED_S
         for linger_ms in LINGERS_MS:
             producer = PacedProducer(
                 bootstrap, TOPIC, partitions=1, linger_ms=linger_ms, is_idempotent=True
             )
             try:
                 producer.run(rate=RATE, seconds=WARM_S, record_bytes=RECORD_BYTES)
-                before = between_regions(network)
+                _, before = sent_between_regions(network)
                 delivered = len(producer.deliveries.latencies_ms)
                 producer.run(rate=RATE, seconds=COUNTED_S, record_bytes=RECORD_BYTES)
-                crossed = between_regions(network) - before
+                _, after = sent_between_regions(network)
                 delivered = len(producer.deliveries.latencies_ms) - delivered
             finally:
                 producer.close()
             say(
                 system=system,
                 linger_ms=linger_ms,
-                per_byte=round(crossed / (delivered * RECORD_BYTES), 2),
+                per_byte=round((after - before) / (delivered * RECORD_BYTES), 2),
                 idle_bytes_per_s=round(idle),
                 p50_ms=producer.deliveries.percentile_ms(50),
                 p99_ms=producer.deliveries.percentile_ms(99),
             )
-
-
-def between_regions(network: Network) -> int:
-    """What brokers have sent to brokers of other regions so far."""
-    regions = {one.name: one.region for one in BROKERS}
-    return sum(
-        count
-        for (one, other), count in network.sent_bytes().items()
-        if one in regions and other in regions and regions[one] != regions[other]
-    )

@@ -10,12 +10,21 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from chaos.brokers import Brokers
-from chaos.hosts import ATLANTIC, BROKER_IDS, BROKERS, CLIENTS, Host, Profile, links_between
+from chaos.hosts import (
+    ATLANTIC,
+    BOOTSTRAP,
+    BROKER_IDS,
+    BROKERS,
+    CLIENTS,
+    Host,
+    Profile,
+    links_between,
+)
 from chaos.network import Network
 from chaos.plan import Fault
 from chaos.targets import Kind, Target
@@ -23,7 +32,7 @@ from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.clusters import KAFKA_SCRIPTS
+from bench.clusters import KAFKA_SCRIPTS, has_kafka
 
 CLIENT_HOST = CLIENTS[1]
 """In the west."""
@@ -32,6 +41,8 @@ PARTITIONS = 6
 STEADY_S_MAX = 300.0
 ASK_S = 10.0
 CLONE_NEWNET = 0x40000000
+Count = Callable[[Network, str, str], None]
+"""Counts what crosses between the brokers of a system: (network, system, bootstrap)."""
 
 
 @contextmanager
@@ -70,6 +81,26 @@ def kafka_far_apart(work: Path, profile: Profile = ATLANTIC) -> Iterator[tuple[N
             yield network, json.loads(up.stdout)["bootstrap"]
         finally:
             subprocess.run([script, "down", str(directory)], check=True, capture_output=True)
+
+
+def count_both(work: Path, count: Count, profile: Profile = ATLANTIC) -> None:
+    """Strandline's brokers, then Kafka's if it is installed, each on a network of their own."""
+    with strandline_far_apart(work, profile) as network:
+        count(network, "strandline", BOOTSTRAP)
+    if has_kafka():
+        with kafka_far_apart(work, profile) as (network, bootstrap):
+            count(network, "kafka", bootstrap)
+
+
+def sent_between_regions(network: Network) -> tuple[int, int]:
+    """Packets and bytes that brokers have sent to brokers of other regions so far."""
+    regions = {one.name: one.region for one in BROKERS}
+    counts = [
+        count
+        for (one, other), count in network.sent().items()
+        if one in regions and other in regions and regions[one] != regions[other]
+    ]
+    return sum(one.packets for one in counts), sum(one.size_bytes for one in counts)
 
 
 @contextmanager
