@@ -11,8 +11,7 @@ from tests.replication.hosts import contents, led, until, write
 from strandline.base.disk import Buffer
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.network import tcp
-from strandline.network.greeting import Greeting
+from strandline.network.greeting import WIRE_VERSION, OwnGreeting
 from strandline.network.tcp import TcpNetwork
 from strandline.raft.messages import AppendResponse, VoteResponse
 from strandline.replication.host.control_outbox import ControlOutbox
@@ -103,14 +102,13 @@ def test_brokers_of_the_earlier_release_lead_and_follow_beside_those_that_reply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: tuple[int, ...]
 ) -> None:
     replied: list[tuple[BrokerId, BrokerId]] = []
-    reply = TcpNetwork.reply
+    reply, encoded_now = TcpNetwork.reply, OwnGreeting.encoded
 
-    def greeting(
-        wire_version: int, cluster: str, sender: BrokerId, lane: int, **fields: int
-    ) -> msgspec.Struct:
-        if sender in earlier:
-            return EarlierGreeting(wire_version, cluster, sender, lane)
-        return Greeting(wire_version, cluster, sender, lane, **fields)  # type: ignore[arg-type]
+    def encoded(self: OwnGreeting, lane: Lane) -> bytes:
+        if self.sender in earlier:
+            greeting = EarlierGreeting(WIRE_VERSION, self.cluster, self.sender, int(lane))
+            return msgspec.msgpack.encode(greeting)
+        return encoded_now(self, lane)
 
     def reply_unless_earlier(
         self: TcpNetwork, peer: BrokerId, lane: Lane, parts: Sequence[Buffer]
@@ -123,7 +121,7 @@ def test_brokers_of_the_earlier_release_lead_and_follow_beside_those_that_reply(
     # Beside earlier releases, no exchange of heartbeats is used.
     abilities = ABILITIES & ~Ability.EXCHANGES
     monkeypatch.setattr(sessions, "ABILITIES", abilities)
-    monkeypatch.setattr(tcp, "Greeting", greeting)
+    monkeypatch.setattr(OwnGreeting, "encoded", encoded)
     monkeypatch.setattr(TcpNetwork, "reply", reply_unless_earlier)
 
     async def scenario() -> None:

@@ -10,12 +10,10 @@ Source: design section 5; docs/decisions/0072-replies.md."""
 import logging
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from strandline.base.disk import Buffer
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
-from strandline.network.greeting import WIRE_VERSION, Greeting, read_greeting
+from strandline.network.greeting import Greeting, OwnGreeting, read_greeting
 from strandline.network.incoming import Incoming
 from strandline.network.replies import REPLY_BYTES_MAX
 from strandline.network.streams import Stream
@@ -32,16 +30,12 @@ class Accepted:
     def __init__(
         self,
         *,
-        self_id: BrokerId,
-        cluster: str,
-        process: int,
+        own_greeting: OwnGreeting,
         delay_ms_to: Callable[[BrokerId], float],
         on_message: Callable[[BrokerId, Lane, memoryview], None],
         on_process: Callable[[BrokerId, int], None],
     ) -> None:
-        self._self_id = self_id
-        self._cluster = cluster
-        self._process = process
+        self._own_greeting = own_greeting
         self._delay_ms_to = delay_ms_to
         self.on_message = on_message
         self._on_process = on_process
@@ -75,17 +69,6 @@ class Accepted:
         for incoming in list(self._connections):
             incoming.close()
 
-    def _own_greeting(self, lane: Lane) -> bytes:
-        greeting = Greeting(
-            WIRE_VERSION,
-            self._cluster,
-            self._self_id,
-            int(lane),
-            reads_replies=True,
-            process=self._process,
-        )
-        return msgspec.msgpack.encode(greeting)
-
     def _on_closed(self, incoming: Incoming) -> None:
         self._connections.pop(incoming, None)
         greeting = incoming.greeting
@@ -95,7 +78,7 @@ class Accepted:
     def _on_frame(self, incoming: Incoming, frame: memoryview) -> None:
         greeting = incoming.greeting
         if greeting is None:
-            self._on_greeting(incoming, read_greeting(frame, self._cluster))
+            self._on_greeting(incoming, read_greeting(frame, self._own_greeting.cluster))
         else:
             self.on_message(greeting.sender, incoming.lane, frame)
 
@@ -110,7 +93,7 @@ class Accepted:
         self._close_earlier(incoming, greeting)
         incoming.on_greeted(
             greeting,
-            own_greeting=self._own_greeting(Lane(greeting.lane)),
+            own_greeting=self._own_greeting.encoded(Lane(greeting.lane)),
             delay_ms=self._delay_ms_to(greeting.sender),
         )
         self._latest[greeting.sender, incoming.lane] = incoming

@@ -12,6 +12,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from strandline.base.disk import Buffer
 from strandline.network.pass_end import PassEnd
@@ -24,8 +25,15 @@ JOINED_BYTES_MAX = 4096
 """The parts of a smaller frame are joined: copying them costs less than gathering them."""
 
 _LENGTH = struct.Struct(">I")
-_Delayed = tuple[float, Sequence[Buffer], int, Callable[[], None] | None]
-"""When it is due, its parts, its size, whom to tell."""
+
+
+class _Delayed(NamedTuple):
+    """A frame that waits for the injected delay. `due_s`: by the loop's clock."""
+
+    due_s: float
+    parts: Sequence[Buffer]
+    size_bytes: int
+    on_handed: Callable[[], None] | None
 
 
 class FrameWriter:
@@ -73,9 +81,12 @@ class FrameWriter:
         size += _LENGTH.size
         self.backlog_bytes += size
         if self._delay_s:
-            self._delayed.append((self._loop.time() + self._delay_s, framed, size, on_handed))
+            due_s = self._loop.time() + self._delay_s
+            self._delayed.append(_Delayed(due_s, framed, size, on_handed))
             if self._delay_timer is None:
-                self._delay_timer = self._loop.call_at(self._delayed[0][0], self._release_delayed)
+                self._delay_timer = self._loop.call_at(
+                    self._delayed[0].due_s, self._release_delayed
+                )
             return
         self._enqueue(framed, size, on_handed)
 
@@ -89,7 +100,7 @@ class FrameWriter:
             self._delay_timer.cancel()
             self._delay_timer = None
         callbacks = [on_handed for _, on_handed in self._handed]
-        callbacks += [on_handed for *_, on_handed in self._delayed if on_handed is not None]
+        callbacks += [one.on_handed for one in self._delayed if one.on_handed is not None]
         self._queue.clear()
         self._handed.clear()
         self._delayed.clear()
@@ -99,11 +110,11 @@ class FrameWriter:
 
     def _release_delayed(self) -> None:
         now = self._loop.time()
-        while self._delayed and self._delayed[0][0] <= now + DELAY_EARLY_MAX_S:
+        while self._delayed and self._delayed[0].due_s <= now + DELAY_EARLY_MAX_S:
             _, framed, size, on_handed = self._delayed.popleft()
             self._enqueue(framed, size, on_handed)
         self._delay_timer = (
-            self._loop.call_at(self._delayed[0][0], self._release_delayed)
+            self._loop.call_at(self._delayed[0].due_s, self._release_delayed)
             if self._delayed
             else None
         )

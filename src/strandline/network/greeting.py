@@ -10,6 +10,7 @@ Owns:   nothing.
 Source: design section 5; docs/decisions/0072-replies.md."""
 
 import logging
+from dataclasses import dataclass
 
 import msgspec
 
@@ -34,6 +35,27 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True):
     lane: int
     reads_replies: bool = False
     process: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGreeting:
+    """What this process sends first on every connection, whoever has opened it."""
+
+    cluster: str
+    sender: BrokerId
+    process: int
+
+    def encoded(self, lane: Lane) -> bytes:
+        """The frame's bytes for a connection of this lane."""
+        greeting = Greeting(
+            WIRE_VERSION,
+            self.cluster,
+            self.sender,
+            int(lane),
+            reads_replies=True,
+            process=self.process,
+        )
+        return msgspec.msgpack.encode(greeting)
 
 
 def read_greeting(frame: memoryview, cluster: str) -> Greeting:

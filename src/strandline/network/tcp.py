@@ -14,14 +14,12 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import msgspec
-
 from strandline.base.disk import Buffer
 from strandline.base.errors import OperatorError
 from strandline.base.network import Lane, PeerEvents
 from strandline.model.ids import BrokerId
 from strandline.network.accepted import Accepted
-from strandline.network.greeting import PROCESS_MAX, WIRE_VERSION, Greeting
+from strandline.network.greeting import PROCESS_MAX, OwnGreeting
 from strandline.network.handshakes import Handshakes
 from strandline.network.opening import UNACKNOWLEDGED_MAX_MS
 from strandline.network.outgoing import CONNECT_TIMEOUT_MS, Outgoing
@@ -68,12 +66,11 @@ class TcpNetwork:
         self._outgoing: dict[tuple[BrokerId, Lane], Outgoing] = {}
         self._addresses: dict[BrokerId, tuple[str, int]] = {}
         # From the system's randomness: it must differ from those of all other processes.
-        self._process = random.SystemRandom().randint(1, PROCESS_MAX)
+        process = random.SystemRandom().randint(1, PROCESS_MAX)
+        self._greeting = OwnGreeting(cluster, self_id, process)
         self._processes = PeerProcesses(self._connections_to)
         self._accepted = Accepted(
-            self_id=self_id,
-            cluster=cluster,
-            process=self._process,
+            own_greeting=self._greeting,
             delay_ms_to=self._delay_to,
             on_message=_ignore,
             on_process=self._processes.on_greeted,
@@ -146,19 +143,11 @@ class TcpNetwork:
 
     def _connect(self, peer: BrokerId) -> None:
         for lane in Lane:
-            greeting = Greeting(
-                WIRE_VERSION,
-                self._cluster,
-                self._self_id,
-                int(lane),
-                reads_replies=True,
-                process=self._process,
-            )
             self._outgoing[peer, lane] = Outgoing(
                 peer=peer,
                 lane=lane,
                 address=self._addresses[peer],
-                greeting=msgspec.msgpack.encode(greeting),
+                greeting=self._greeting.encoded(lane),
                 one_way_delay_ms=self._delay_to(peer),
                 tls=self._tls,
                 read_replies=partial(self._read_replies, peer, lane),
