@@ -1,8 +1,8 @@
 """Exchanges heartbeats with each peer: one exchange serves both directions.
 
-Why:    between two idle brokers, each message is a packet, and so is the acknowledgement of each
-        message that none follows. One exchange has three or four packets; a heartbeat and an answer
-        of each broker's own have eight.
+Why:    between two idle brokers each message is a packet. If no message follows, TCP acknowledges
+        it by a packet of its own. One exchange has three or four packets. If each broker sent a
+        heartbeat and got an answer, there would be eight.
 How:    A's timer fires first. All goes over the connection that A opened, so that each message
         acknowledges the one before:
 
@@ -19,11 +19,13 @@ How:    A's timer fires first. All goes over the connection that A opened, so th
         then, so that a dead connection of its own is noticed (`OWN_CONNECTION_MS`).
             A broker begins its exchanges with all peers towards which it leads something together:
         when it dies, their time-outs end together, and the first candidate finds its voters free.
+        A peer that is silent has no part in that.
             A heartbeat whose answer is overdue is repeated over the connection that the peer
         opened, and then over each connection in turn: a lost packet, or a dead connection, delays
-        only one of them. If nothing comes back over this broker's own connection for too long,
-        while the peer is heard, its connections are renewed: appends go there. Without one that is
-        up no heartbeat leaves: a leader that can't send appends must be followed.
+        only one of them. Appends need a connection of this broker's own. So if a peer is heard, but
+        has sent nothing over that connection for too long, the connection is replaced
+        (`_renew_dead`). While none is up, no heartbeat is sent: followers then elect a leader that
+        can send appends.
             While a peer is silent, for two election time-outs, the others that this broker leads
         get a heartbeat each `heartbeat_interval_ms`, too: what it decides about the silent one
         depends on which of them answer (`broker.groups.promised_write_quorums`).
@@ -50,8 +52,8 @@ from strandline.replication.wire import Ability, Exchange, Heartbeat, Kind, enco
 OWN_CONNECTION_MS = 10_000
 """A broker begins an exchange over the connection that it opened about this often."""
 SILENT_ROUND_TRIPS = 4
-"""A connection over which a peer that is heard has sent nothing back for an election time-out and
-so many round trips is dead: TCP has repeated what was lost at least twice by then."""
+"""A connection counts as dead if its peer is heard, but has sent nothing over it for an election
+time-out and so many round trips. By then TCP has sent a lost packet at least twice more."""
 TICKS_PER_HEARTBEAT = 2
 FAR_AWAY_MS = 1 << 60
 
@@ -64,7 +66,7 @@ class _Pair:
     sent_ms: int = NEVER_MS
     # The same, over the connection that this broker opened.
     own_connection_ms: int = NEVER_MS
-    # When the earliest heartbeat left over it to which nothing has come back there.
+    # When the earliest heartbeat left over it since the peer last sent something over it.
     own_silent_ms: int = FAR_AWAY_MS
     # The earliest heartbeat that the peer answers at once and has not answered, and when it left.
     awaited_number: int = 0
@@ -127,12 +129,15 @@ class HeartbeatExchanges:
         until_ms = now + self.tick_ms // 2
         self._renew_dead(now)
         self._misses_answer = any(self._is_missed(one) for one in self._peers)
-        due = [one for one in self._peers if until_ms >= self._due_ms(one, now)]
-        if any(self._contacts.lead_session(one).leads_any for one in due):
+        due = [
+            one
+            for one in self._peers
+            if until_ms >= self._due_ms(one, now) and self._is_connected(one)
+        ]
+        if any(self._leads_settled(one, now) for one in due):
             due += [one for one in self._peers if one not in due and self._may_join(one, now)]
         for peer in due:
-            if self._is_connected(peer):
-                self._begin(peer, self._pair(peer), now)
+            self._begin(peer, self._pair(peer), now)
         overdue = [self._overdue_ms(one) - now for one in self._peers]
         return min(self.tick_ms, min((one for one in overdue if one > 0), default=FAR_AWAY_MS))
 
@@ -165,11 +170,11 @@ class HeartbeatExchanges:
     def _may_join(self, peer: BrokerId, now: int) -> bool:
         """Whether an exchange may begin together with those that are due: half of its interval has
         passed, and this broker leads something towards the peer."""
-        return (
-            self._contacts.lead_session(peer).leads_any
-            and self._is_settled(peer, now)
-            and now - self._pair(peer).sent_ms >= self._interval_ms(peer) // 2
-        )
+        has_passed = now - self._pair(peer).sent_ms >= self._interval_ms(peer) // 2
+        return has_passed and self._leads_settled(peer, now) and self._is_connected(peer)
+
+    def _leads_settled(self, peer: BrokerId, now: int) -> bool:
+        return self._contacts.lead_session(peer).leads_any and self._is_settled(peer, now)
 
     def _interval_ms(self, peer: BrokerId) -> int:
         return exchange_interval_ms(self._settings, self._contacts.rtt_ms(peer))
