@@ -82,8 +82,8 @@ class Network(Protocol):
         must never change."""
 
     def renew(self, peer: BrokerId) -> None:
-        """Give up the connections that this broker has opened to `peer`, and open others: the peer
-        is heard, but nothing comes back over them."""
+        """Close the connections that this broker has opened to `peer`, and open new ones. For
+        connections that no longer work although the peer's own messages arrive."""
 
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
         """Bytes queued and not yet handed to the socket."""

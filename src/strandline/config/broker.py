@@ -136,10 +136,10 @@ class ReplicationSection:
 
     heartbeat_interval_ms: int = key(
         100,
-        "The shortest interval of heartbeats to each peer: one message for each pair of brokers, "
-        "whatever the number of partitions. Heartbeats are so frequent while something changes or "
-        "an answer is overdue; otherwise at most 0.55 of `election_timeout_ms` passes between two "
-        "of them, less if the round trip is long.",
+        "The shortest interval between two heartbeats to a peer. One heartbeat serves all "
+        "partitions that two brokers share. Brokers use this interval while something changes or "
+        "an answer is overdue. Otherwise the interval is 0.55 of `election_timeout_ms`, or less "
+        "where the round trip is long.",
         unit="ms",
         minimum=10,
         maximum=10_000,

@@ -3,8 +3,8 @@
 Why:    idle brokers should send little, and yet a silent leader must be noticed, and no lease may
         end, as if they sent much.
 How:    the longest interval for which both of these hold:
-        - at most `INTERVAL_RATIO` of the election time-out passes between two heartbeats: a
-          follower's time-out starts with the last one, so the rest is what an exchange may be late;
+        - at most `INTERVAL_RATIO` of the election time-out passes between two heartbeats. A
+          follower's time-out starts with the last one, so the next may be late by the rest;
         - a lease outlives one lost exchange. The lease begins when the answered heartbeat is sent.
           The next one is sent an interval later, and is lost. A round trip later it is overdue
           (`heartbeat_exchanges`), and the repetition over the other connection is answered after
