@@ -58,8 +58,8 @@ brief: setup     ## very short histories of one group, about two thousand a minu
 explore: setup   ## every schedule of arbitration in small scopes: under an hour; see docs/internals/arbitration.md
 	@$(BIN)/python -m tests.raft.explorer.run
 
-chaos: setup     ## real processes, clients and faults, as root: make chaos SEED=1 MINUTES=10 SECURE=1, or CORES=2; KEEP=1 keeps the logs
-	@KEEP=$(KEEP) $(BIN)/python -m chaos.run --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) $(if $(SECURE),--secure) $(if $(CORES),--cores $(CORES))
+chaos: setup     ## real processes, clients and faults, as root: make chaos SEED=1 MINUTES=10 SECURE=1, or CORES=2, or EARLIER=CHECKOUT; KEEP=1 keeps the logs
+	@KEEP=$(KEEP) $(BIN)/python -m chaos.run --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) $(if $(SECURE),--secure) $(if $(CORES),--cores $(CORES)) $(if $(EARLIER),--earlier $(EARLIER))
 
 demo: setup      ## three regions, real flights, one region lost; KEEP=1 leaves the cluster up
 	@KEEP=$(KEEP) STRANDLINE_JARS=$${STRANDLINE_JARS:-.build/jars} $(BIN)/python -m demo.run

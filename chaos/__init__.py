@@ -7,7 +7,8 @@ Map:    run.py        the command: the acts in order (read this first), and the 
                       strike), hosts.py (brokers and clients, where they are and how far apart)
         world         network.py (a namespace for each host), relay.py (the wide area between
                       them), brokers.py (their processes), small_disk.py (a disk that can be full),
-                      processes.py (how processes begin and end), faults.py (the plan, carried out)
+                      processes.py (how processes begin and end), faults.py (the plan, carried out),
+                      mixed_releases.py (brokers that run an earlier release)
         machines      machines.py (supervisors of several brokers), machine_targets.py (whom each
                       kind of fault can strike there)
         access        access/ (what a secure run adds: TLS, logins, rules, and their faults)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from chaos import processes
 from chaos.access.files import SecureFiles
 from chaos.hosts import BROKERS, KAFKA_PORT, RPC_PORT, Host, broker_host
+from chaos.mixed_releases import MixedReleases
 from chaos.network import Network
 
 STRANDLINE = str(Path(sys.executable).with_name("strandline"))
@@ -36,12 +37,20 @@ class Brokers:
     """See the module. `complaints`: what brokers did that they must not do by themselves."""
 
     def __init__(
-        self, work: Path, network: Network, *, frugal: int, secure: SecureFiles | None = None
+        self,
+        work: Path,
+        network: Network,
+        *,
+        frugal: int,
+        secure: SecureFiles | None = None,
+        releases: MixedReleases | None = None,
     ) -> None:
-        """`frugal`: the broker that sets no space aside, 0 for none; `secure`: None for none."""
+        """`frugal`: the broker that sets no space aside, 0 for none; `secure`: None for none.
+        `releases`: None if all run these sources."""
         self.complaints: list[str] = []
         self._work = work
         self._network = network
+        self._releases = releases
         self._running: dict[int, processes.Process] = {}
         """{broker: its process}"""
         self._ended_at: dict[int, float] = {}
@@ -73,6 +82,7 @@ class Brokers:
                     *(STRANDLINE, "serve", *self._options, "--config", str(self._config(number))),
                 ],
                 log=self.log(number),
+                environment=self._releases.environment_of(number) if self._releases else None,
             )
 
     def log(self, number: int) -> Path:

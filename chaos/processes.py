@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from chaos.hosts import ChaosError
@@ -19,13 +19,19 @@ _prctl = ctypes.CDLL(None).prctl
 
 
 def start(
-    command: Sequence[str], *, log: Path, stdin: int | None = None, stdout: int | None = None
+    command: Sequence[str],
+    *,
+    log: Path,
+    stdin: int | None = None,
+    stdout: int | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start a process that writes its complaints to `log`."""
+    """Start a process that writes its complaints to `log`. `environment`: more than the run's."""
     with log.open("ab") as file:
         return subprocess.Popen(
             command,
             cwd=ROOT,
+            env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=file if stdout is None else stdout,
             stderr=file,

@@ -12,6 +12,7 @@ from rich.table import Table
 from chaos import ledger
 from chaos.access.plan import AccessFault
 from chaos.ledger import LedgerReader
+from chaos.mixed_releases import MixedReleases
 from chaos.plan import Plan
 from chaos.replica_logs import Place
 from strandline.model.ids import GroupId
@@ -85,11 +86,12 @@ class Report:
         plan: Plan,
         breaches: Mapping[str, str],
         *,
-        is_secure: bool,
+        command: str,
         groups: Mapping[Place, GroupId],
         work: Path,
     ) -> None:
-        """Whether every promise held; if not, all that is needed to look into it."""
+        """Whether every promise held; if not, all that is needed to look into it. `command`: what
+        does the same again."""
         if not breaches:
             self.say("every promise held")
             return
@@ -103,14 +105,17 @@ class Report:
         ]
         for line in mentioned:
             self.say(line)
-        self.say(f"seed {plan.seed}; to repeat: {command_of(plan, is_secure=is_secure)}")
+        self.say(f"seed {plan.seed}; to repeat: {command}")
         self.say(f"logs, ledgers and data: {work}")
 
 
-def command_of(plan: Plan, *, is_secure: bool = False) -> str:
+def command_of(
+    plan: Plan, *, is_secure: bool = False, releases: MixedReleases | None = None
+) -> str:
     """What does the same again."""
     options = " SECURE=1" if is_secure else ""
     options += f" CORES={plan.cores}" if plan.cores else ""
+    options += f" EARLIER={releases.checkout}" if releases else ""
     return f"make chaos SEED={plan.seed} MINUTES={plan.duration_ms / MINUTE_MS:g}{options}"
 
 

@@ -26,12 +26,13 @@ from chaos.faults import FaultRunner, World
 from chaos.history import History
 from chaos.hosts import BROKER_IDS, IDS_PER_MACHINE, ChaosError
 from chaos.machines import Machines
+from chaos.mixed_releases import MixedReleases, draw_mixed
 from chaos.network import Network
 from chaos.plan import Plan, draw_plan
 from chaos.progress import Ending
 from chaos.promises import Judge
 from chaos.replica_logs import ReplicaLog, find_logs
-from chaos.report import MINUTE_MS, Report
+from chaos.report import MINUTE_MS, Report, command_of
 from chaos.small_disk import SmallDisk
 from chaos.workload import TOPICS, Workload, idempotent_names
 from strandline.model.ids import GroupId, Index
@@ -42,10 +43,12 @@ TOOLS = ("ip", "nsenter", "mount", "umount", "mkfs.ext4")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run is asked for. `access`: faults of access; None for a run in the clear."""
+    """What a run is asked for. `access`: faults of access; None for a run in the clear.
+    `releases`: None if all brokers run these sources."""
 
     plan: Plan
     access: tuple[AccessFault, ...] | None
+    releases: MixedReleases | None
     keep: bool
 
 
@@ -63,7 +66,7 @@ def play(settings: Settings, work: Path, report: Report) -> dict[str, str]:
         brokers = (
             Machines(work, network, frugal=frugal, cores=plan.cores)
             if plan.cores
-            else Brokers(work, network, frugal=frugal, secure=secure)
+            else Brokers(work, network, frugal=frugal, secure=secure, releases=settings.releases)
         )
         data = brokers.data(plan.small_disk)
         disk = stack.enter_context(SmallDisk(data, image=work / "small-disk.img"))
@@ -110,8 +113,8 @@ def play(settings: Settings, work: Path, report: Report) -> dict[str, str]:
         if access is not None:
             judge_access(judge, access, workload, settings.access or (), report)
         groups = {log.place: log.group for log in logs}
-        is_secure = access is not None
-        report.verdict(plan, judge.breaches, is_secure=is_secure, groups=groups, work=work)
+        command = command_of(plan, is_secure=access is not None, releases=settings.releases)
+        report.verdict(plan, judge.breaches, command=command, groups=groups, work=work)
         if judge.breaches or settings.keep:
             disk.keep(work / "small-disk-data")
     return judge.breaches
@@ -161,15 +164,20 @@ def judge_access(
     )
 
 
-def run(plan: Plan, report: Report, *, is_secure: bool) -> bool:
-    """Whether every promise held. The directory of the run goes, unless somebody wants it."""
+def run(plan: Plan, report: Report, *, is_secure: bool, earlier: Path | None) -> bool:
+    """Whether every promise held. The directory of the run goes, unless somebody wants it.
+
+    `earlier`: a checkout of the release that two brokers run; None for none."""
     keep = os.environ.get("KEEP", "0") not in ("", "0")
     check_machine()
     report.plan(plan)
+    releases = None if earlier is None else draw_mixed(plan.seed, earlier)
+    if releases is not None:
+        report.say(str(releases))
     access = draw_access(plan.seed, duration_ms=plan.duration_ms) if is_secure else None
     work = Path(tempfile.mkdtemp(prefix="strandline-chaos-"))
     try:
-        breaches = play(Settings(plan, access, keep), work, report)
+        breaches = play(Settings(plan, access, releases, keep), work, report)
     except KeyboardInterrupt:
         shutil.rmtree(work)
         raise
@@ -205,16 +213,22 @@ def main() -> None:
         metavar="N",
         help="machines of N brokers under a supervisor each",
     )
+    parser.add_argument(
+        "--earlier",
+        type=Path,
+        metavar="DIRECTORY",
+        help="two brokers run the earlier release of which this is a checkout",
+    )
     told = parser.parse_args()
-    if told.cores and told.secure:
-        parser.error("--cores has no --secure: name one of them")
+    if told.cores and (told.secure or told.earlier):
+        parser.error("--cores has no --secure and no --earlier: name one of them")
     for number in (signal.SIGINT, signal.SIGTERM):  # Also where a shell has had it ignored.
         signal.signal(number, signal.default_int_handler)
     report = Report()
     try:
         duration_ms = round(told.minutes * MINUTE_MS)
         plan = draw_plan(told.seed, duration_ms=duration_ms, cores=told.cores)
-        held = run(plan, report, is_secure=told.secure)
+        held = run(plan, report, is_secure=told.secure, earlier=told.earlier)
     except ChaosError as error:
         report.say(f"error: {error}")
         sys.exit(2)

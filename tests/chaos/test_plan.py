@@ -1,6 +1,7 @@
 """A seed stands for a plan: the same each time, and one that can be carried out."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from chaos.hosts import (
@@ -14,6 +15,7 @@ from chaos.hosts import (
     machine_of,
     one_way_ms,
 )
+from chaos.mixed_releases import MixedReleases
 from chaos.network import link_state
 from chaos.plan import ACTIVE_MAX, CALM_MS, Fault, Plan, draw_plan
 from chaos.report import command_of
@@ -95,6 +97,9 @@ def test_the_command_that_repeats_a_plan_names_its_seed_and_length() -> None:
     assert command_of(draw_plan(5, duration_ms=150_000)) == "make chaos SEED=5 MINUTES=2.5"
     plan = draw_plan(5, duration_ms=150_000, cores=2)
     assert command_of(plan) == "make chaos SEED=5 MINUTES=2.5 CORES=2"
+    releases = MixedReleases(Path("/earlier"), frozenset({1, 4}))
+    again = command_of(draw_plan(5, duration_ms=150_000), releases=releases)
+    assert again == "make chaos SEED=5 MINUTES=2.5 EARLIER=/earlier"
 
 
 def fault(kind: Kind, links: tuple[tuple[str, str], ...], amount: float = 0.0) -> Fault:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,6 +67,19 @@ def test_a_short_secure_run_lets_in_no_stranger(tmp_path: Path) -> None:
     assert "every promise held" in said
     for what in ("eastern", "nameless", "peer", "plain", "stranger"):
         assert re.search(rf"probes refused: .*{what} [1-9]", said), said
+    assert leftovers(run.pid, tmp_path) == []
+
+
+def test_a_short_run_of_two_releases_keeps_every_promise(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    shutil.copytree(ROOT / "src", earlier / "src")
+    run = start(tmp_path, "--earlier", str(earlier), seed=3, minutes=0.3)
+    said, _ = run.communicate(timeout=TIMEOUT_S)
+    assert run.returncode == 0, said
+    assert "every promise held" in said
+    assert re.search(rf"brokers \d and \d run the release of {earlier}", said)
+    shutil.rmtree(earlier)
     assert leftovers(run.pid, tmp_path) == []
 
 
