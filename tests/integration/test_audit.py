@@ -28,6 +28,7 @@ from strandline.records.record import Record, build_batch
 pytestmark = pytest.mark.integration
 
 SEGMENT_BYTES = 20_000
+FLUSH_EVERY = 40
 VALUE = bytes(range(200))
 
 
@@ -52,7 +53,8 @@ def create(cluster: DevCluster, name: str, *configs: str, partitions: int = 1) -
 
 
 def produce(cluster: DevCluster, topic: str, count: int, *, keys: int = 0) -> None:
-    """Records in batches of about ten."""
+    """Records in batches of about ten; a few of them at a time, so that followers begin segments
+    where they are full."""
     producer = Producer(
         {"bootstrap.servers": cluster.bootstrap, "acks": "all", "batch.num.messages": 10}
     )
@@ -60,6 +62,8 @@ def produce(cluster: DevCluster, topic: str, count: int, *, keys: int = 0) -> No
         key = b"k%d" % (number % keys) if keys else None
         producer.produce(topic, VALUE + b"%d" % number, key=key)
         producer.poll(0)
+        if number % FLUSH_EVERY == 0:
+            assert producer.flush(60) == 0
     assert producer.flush(60) == 0
 
 
