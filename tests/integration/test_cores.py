@@ -207,4 +207,5 @@ def test_ids_of_two_machines_that_overlap_are_told_and_the_first_broker_stays(
         )  # fmt: skip
         assert "two brokers have the id 101: the one at 127.0.0.1:" in first.log
         assert second.ask("/healthz")[0] == 200 and second.ask("/readyz")[0] == 503
+        assert "ended with exit code" not in first.log
         assert first.ask("/readyz")[0] == 200

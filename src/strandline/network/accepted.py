@@ -24,8 +24,8 @@ _log = logging.getLogger("strandline.network")
 class Accepted:
     """See the module.
 
-    delay_ms_to: the injected delay, one way. on_message: gets each message. on_process: a peer's
-    process has greeted."""
+    delay_ms_to: the injected delay, one way. on_message: gets each message. admits: whether a
+    peer's process, which has greeted from this host, may send."""
 
     def __init__(
         self,
@@ -33,20 +33,23 @@ class Accepted:
         own_greeting: OwnGreeting,
         delay_ms_to: Callable[[BrokerId], float],
         on_message: Callable[[BrokerId, Lane, memoryview], None],
-        on_process: Callable[[BrokerId, int], None],
+        admits: Callable[[BrokerId, int, str], bool],
     ) -> None:
         self._own_greeting = own_greeting
         self._delay_ms_to = delay_ms_to
         self.on_message = on_message
-        self._on_process = on_process
+        self._admits = admits
         # All connections, in the order in which they were made: {connection: None}.
         self._connections: dict[Incoming, None] = {}
         # Those that have greeted, the latest of each: {(peer, lane): connection}.
         self._latest: dict[tuple[BrokerId, Lane], Incoming] = {}
 
-    def add(self, stream: Stream, *, peer: BrokerId | None) -> None:
-        """Read a connection. `peer`: the broker that the certificate names; None without TLS."""
-        incoming = Incoming(stream, peer=peer, on_frame=self._on_frame, on_closed=self._on_closed)
+    def add(self, stream: Stream, host: str, *, peer: BrokerId | None) -> None:
+        """Read a connection from `host`. `peer`: the broker that the certificate names; None
+        without TLS."""
+        incoming = Incoming(
+            stream, host, peer=peer, on_frame=self._on_frame, on_closed=self._on_closed
+        )
         self._connections[incoming] = None
 
     def reply(self, peer: BrokerId, lane: Lane, parts: Sequence[Buffer]) -> bool:
@@ -90,19 +93,22 @@ class Accepted:
                 incoming.peer,
             )
             raise ValueError("another broker's certificate")
-        self._close_earlier(incoming, greeting)
+        earlier = self._earlier(incoming, greeting)
+        if not self._admits(greeting.sender, greeting.process, incoming.host):
+            raise ValueError("another process of this broker answers")
+        for connection in earlier:
+            connection.close()
         incoming.on_greeted(
             greeting,
             own_greeting=self._own_greeting.encoded(Lane(greeting.lane)),
             delay_ms=self._delay_ms_to(greeting.sender),
         )
         self._latest[greeting.sender, incoming.lane] = incoming
-        self._on_process(greeting.sender, greeting.process)
 
-    def _close_earlier(self, incoming: Incoming, greeting: Greeting) -> None:
-        """Close earlier connections from this peer for this lane: unread messages on them are
-        outdated, and may be from a process that has ended. Raises ValueError if a later connection
-        exists."""
+    def _earlier(self, incoming: Incoming, greeting: Greeting) -> list[Incoming]:
+        """Earlier connections from this peer for this lane: unread messages on them are outdated,
+        and may be from a process that has ended. Raises ValueError if a later connection exists."""
+        earlier: list[Incoming] = []
         is_earlier = True
         for other in list(self._connections):
             if other is incoming:
@@ -113,4 +119,5 @@ class Accepted:
                 continue
             if not is_earlier:
                 raise ValueError("there is a later connection")
-            other.close()
+            earlier.append(other)
+        return earlier

@@ -29,11 +29,14 @@ class Incoming:
     def __init__(
         self,
         stream: Stream,
+        host: str,
         *,
         peer: BrokerId | None = None,
         on_frame: Callable[["Incoming", memoryview], None],
         on_closed: Callable[["Incoming"], None],
     ) -> None:
+        # From where it was made.
+        self.host = host
         # The broker that its certificate names; None without TLS.
         self.peer = peer
         # None until it has greeted.

@@ -56,7 +56,7 @@ class Outgoing:
     ) -> None:
         self.peer = peer
         self.lane = lane
-        self._address = address
+        self.address = address
         self._greeting = greeting
         self._tls = tls
         self._one_way_delay_ms = one_way_delay_ms
@@ -82,8 +82,13 @@ class Outgoing:
         """Bytes queued and not yet taken by the socket."""
         return 0 if self.writer is None else self.writer.backlog_bytes
 
+    @property
+    def is_answered(self) -> bool:
+        """See `peer_processes.Connection`."""
+        return self._replies is not None and self._replies.is_greeted
+
     def expect_process(self, process: int) -> None:
-        """See `replies.Connection`."""
+        """See `peer_processes.Connection`."""
         if self._replies is not None and not self._replies.expect(process):
             self.renew()
 
@@ -108,7 +113,7 @@ class Outgoing:
         await asyncio.sleep(delay_ms / 1000)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                sock = await open_connection(self._address, tls=self._tls, peer=self.peer)
+                sock = await open_connection(self.address, tls=self._tls, peer=self.peer)
         except (OSError, TimeoutError):
             self._backoff_ms = min(self._backoff_ms * 2, RECONNECT_MAX_MS)
             self._on_lost(self.peer, self.lane)

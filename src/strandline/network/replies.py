@@ -1,26 +1,15 @@
-"""The replies that arrive on connections that this broker opened, and which processes wrote them.
+"""The replies that arrive on one connection that this broker opened.
 
-    the peer's process  --dies--> its next process --greets--> this broker
-          |                                                      ^
-          +-- replies, unread on a connection to it -------------+   must not be delivered now
-
-Why:    the peer's next process may have forgotten what its earlier one replied, or voted otherwise
-        meanwhile: a reply of the earlier one is outdated once the next one has been seen.
-How:    each process draws a number, and each greeting carries it, in both directions. When a peer
-        greets with another number than its last, connections to its earlier process end, and those
-        that have not greeted yet must greet with this number. So every connection that may be of
-        the earlier process ends; one that was opened later cannot be of it, because processes of a
-        broker do not overlap.
-            A greeting that was read late may name the earlier process again. No connection to that
-        one is left. Those to the present one end, and greet again when they are back.
-Owns:   the latest process of each peer.
+Why:    they are the peer's own words, so they must be of the process that the connection was opened
+        to (`peer_processes`).
+How:    the first frame is the peer's greeting, with the number of its process.
+Owns:   nothing.
 Source: docs/decisions/0072-replies.md."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
@@ -67,6 +56,11 @@ class Replies:
         """Read nothing more."""
         self._reader.stop()
 
+    @property
+    def is_greeted(self) -> bool:
+        """Whether a process has replied here."""
+        return self._is_greeted
+
     def expect(self, process: int) -> bool:
         """Accept only replies of this process; False if another one has greeted."""
         if self.process is None:
@@ -90,32 +84,3 @@ class Replies:
         self._is_greeted = True
         self._reader.frame_bytes_max = REPLY_BYTES_MAX
         self._on_process(self._peer, greeting.process)
-
-
-class Connection(Protocol):
-    """A connection that this broker opened; see `outgoing.Outgoing`."""
-
-    def expect_process(self, process: int) -> None:
-        """Only this process may reply; end the connection if it is another's."""
-
-
-class PeerProcesses:
-    """See the module. `connections_to`: those that this broker has opened to a peer, and opens
-    again by itself; none if it does not know the peer."""
-
-    def __init__(self, connections_to: Callable[[BrokerId], Sequence[Connection]]) -> None:
-        self._connections_to = connections_to
-        self._latest: dict[BrokerId, int] = {}
-
-    def on_greeted(self, peer: BrokerId, process: int) -> None:
-        """A process of a peer has greeted, on whichever connection."""
-        connections = self._connections_to(peer)
-        if not connections or self._latest.get(peer) == process:
-            return
-        self._latest[peer] = process
-        for connection in connections:
-            connection.expect_process(process)
-
-    def forget(self, peer: BrokerId) -> None:
-        """No connection to it is open."""
-        self._latest.pop(peer, None)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -23,8 +24,9 @@ from strandline.network.greeting import PROCESS_MAX, OwnGreeting
 from strandline.network.handshakes import Handshakes
 from strandline.network.opening import UNACKNOWLEDGED_MAX_MS
 from strandline.network.outgoing import CONNECT_TIMEOUT_MS, Outgoing
+from strandline.network.peer_processes import Connection, PeerProcesses
 from strandline.network.refusals import Refusals
-from strandline.network.replies import Connection, PeerProcesses, Replies
+from strandline.network.replies import Replies
 from strandline.network.sockets import why_not_bound
 from strandline.network.streams import Stream, TlsStream
 from strandline.security.peers import PeerTls
@@ -68,12 +70,12 @@ class TcpNetwork:
         # From the system's randomness: it must differ from those of all other processes.
         process = random.SystemRandom().randint(1, PROCESS_MAX)
         self._greeting = OwnGreeting(cluster, self_id, process)
-        self._processes = PeerProcesses(self._connections_to)
+        self._processes = PeerProcesses(self._connections_to, time.monotonic)
         self._accepted = Accepted(
             own_greeting=self._greeting,
             delay_ms_to=self._delay_to,
             on_message=_ignore,
-            on_process=self._processes.on_greeted,
+            admits=self._processes.admit,
         )
 
     @property
@@ -256,7 +258,7 @@ class TcpNetwork:
             peer=peer,
             lane=lane,
             cluster=self._cluster,
-            on_process=self._processes.on_greeted,
+            on_process=self._processes.on_replied,
             on_message=_ignore if self._events is None else self._events.on_message,
             on_ended=on_ended,
         )
@@ -266,6 +268,7 @@ class TcpNetwork:
             self._events.on_peer_connected(peer, lane)
 
     def _on_lost(self, peer: BrokerId, lane: Lane) -> None:
+        self._processes.on_lost(peer)
         if self._events is not None:
             self._events.on_peer_lost(peer, lane)
 
@@ -299,7 +302,7 @@ class TcpNetwork:
             if self._tls is not None and self._handshakes is not None:
                 self._handshakes.begin(sock, address[0], self._tls)
             else:
-                self._add(sock, None)
+                self._accepted.add(sock, address[0], peer=None)
 
     def _accept_again(self) -> None:
         if self._listener is not None and not self._is_silent:
@@ -310,16 +313,15 @@ class TcpNetwork:
             timeout_ms=CONNECT_TIMEOUT_MS,
             count_max=HANDSHAKE_COUNT_MAX,
             context_of=lambda _: tls.accepting,
-            on_done=lambda sock, _, __: self._accepted.add(
-                TlsStream(sock), peer=tls.broker_of(sock)
+            on_done=lambda sock, host, _: self._accepted.add(
+                TlsStream(sock), host, peer=tls.broker_of(sock)
             ),
             on_refused=lambda host, _, reason: self._refusals.tell(host, reason),
-            on_plain=None if tls.is_required else lambda sock, _, __: self._add(sock, None),
+            on_plain=None if tls.is_required else self._add_plain,
         )
 
-    def _add(self, stream: Stream, peer: BrokerId | None) -> None:
-        """`peer`: the broker that the certificate names; None without TLS."""
-        self._accepted.add(stream, peer=peer)
+    def _add_plain(self, sock: socket.socket, host: str, _: PeerTls) -> None:
+        self._accepted.add(sock, host, peer=None)
 
 
 def _ignore(_peer: BrokerId, _lane: Lane, _message: memoryview) -> None:

@@ -1,10 +1,11 @@
-"""Replies between simulated brokers, as `network.accepted` and `network.replies` treat real ones.
+"""Replies between simulated brokers, treated as real ones are (`accepted`, `peer_processes`).
 
 Why:    a reply is lost with the connection that the peer opened, and what a dead process replied
         may arrive after its next process has been seen.
 How:    each pipe has one for replies, with the same faults (`Pipe.replies`). A reply goes to the
         newest connection of which a message has come; once the end of that connection has reached
-        this side, there is none. The first message of a connection stands for its greeting.
+        this side, there is none. The first message of a connection stands for its greeting. No two
+        processes of one broker run at once, so none is refused.
 Owns:   for one endpoint: the newest connection and process of each peer.
 Source: docs/decisions/0072-replies.md."""
 
@@ -109,7 +110,7 @@ class Replies:
         self.on_process(pipe.sender, pipe.opener)
 
     def on_process(self, peer: BrokerId, process: Process) -> None:
-        """See `network.replies.PeerProcesses.on_greeted`."""
+        """See `network.peer_processes.PeerProcesses.admit`."""
         opened = self._opened_to(peer)
         if not opened or self._processes.get(peer) is process:
             return
