@@ -200,6 +200,12 @@ def test_people_see_a_line_for_each_replica_and_the_counts_if_they_ask(
     assert out.splitlines()[-1].split() == ["b", "0", "3", "1", "2", "2", "1", "0"]
 
 
+def test_without_options_all_replicas_are_shown(run: Run, leaders: Leaders) -> None:
+    code, out, err = run("replica", "status")
+    assert code == 0, err
+    assert {line.split()[0] for line in out.splitlines()} >= {"TOPIC", "a", "b"}
+
+
 def test_a_leader_that_has_moved_is_looked_for_once_more(run: Run, leaders: Leaders) -> None:
     leaders.has_moved = True
     code, out, _ = run("replica", "status", "--topics", "b", "--json")

@@ -5,6 +5,7 @@ Why:    the fields of Confluent's kafka-replica-status: its IsIsrEligible is `is
 Source: reference observers 4.4; docs/reference/cli.md."""
 
 from enum import Enum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,7 +46,7 @@ class _Command(TyperCommand):
 def _completed(words: list[str]) -> list[str]:
     """The arguments, completed after an option of `KINDS` without a value."""
     found: list[str] = []
-    for word, following in zip(words, [*words[1:], "-"], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue="-"):
         found.append(word)
         if word in KINDS and following.startswith("-"):
             found.append(Shown.ONLY.value)
