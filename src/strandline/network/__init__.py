@@ -5,7 +5,8 @@ Map:    tcp.py         the endpoint: listens, and knows the peers
         outgoing.py    one connection to one peer
         accepted.py    the connections that peers have opened, and replies to them
         incoming.py    one accepted connection
-        replies.py     replies that arrive, and the peers' processes
+        replies.py     replies that arrive on one connection
+        peer_processes.py  which process of a peer may speak
         greeting.py    the first frame of a connection
         frame_reader.py  reads the frames of a connection
         frame_writer.py  writes frames: a queue, and the injected delay
