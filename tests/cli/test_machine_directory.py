@@ -72,13 +72,35 @@ def test_brokers_with_replicas_are_not_left_out(tmp_path: Path) -> None:
     )
     assert "`strandline broker decommission 2`" in told
     acquire(tmp_path, 1, 2).release()  # The refusal holds no lock.
-    # Another first id leaves brokers out, too.
-    with pytest.raises(OperatorError, match="leaves out broker 2"):
-        acquire(tmp_path, 3, 4)
+
+
+def test_a_changed_id_is_told_because_a_larger_number_cannot_help(tmp_path: Path) -> None:
+    broker_in(tmp_path / "broker-400", 400, logs=["t-0.7"])
+    broker_in(tmp_path / "broker-401", 401)
+    for first, seeds in ((500, ()), (500, (400,)), (401, ()), (300, ())):
+        with pytest.raises(OperatorError) as refused:
+            acquire(tmp_path, first, first + 1, seeds=seeds)
+        told = str(refused.value)
+        assert told.startswith(
+            f"[broker] id = {first}, but data_directory {tmp_path} has brokers 400,401: "
+            "set id = 400 again"
+        )
+        assert "--cores" not in told
+
+
+def test_an_id_below_the_directory_s_brokers_may_have_been_changed(tmp_path: Path) -> None:
+    broker_in(tmp_path / "broker-400", 400)
+    broker_in(tmp_path / "broker-401", 401, logs=["t-0.7"])
+    with pytest.raises(
+        OperatorError, match=r"leaves out broker 401.* if .* id was 400 before, not"
+    ):
+        acquire(tmp_path, 399, 400)
+    acquire(tmp_path, 399, 400, 401).release()
 
 
 def test_a_broker_that_the_seeds_name_is_not_left_out(tmp_path: Path) -> None:
     broker_in(tmp_path / "broker-2", 2)
+    broker_in(tmp_path / "broker-1", 1)
     with pytest.raises(OperatorError, match=r"broker 2, which \[cluster\] seeds names"):
         acquire(tmp_path, 1, seeds=[2, 7])
     acquire(tmp_path, 1, seeds=[7]).release()

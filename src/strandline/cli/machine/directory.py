@@ -57,9 +57,12 @@ class MachineDirectory:
             lock = open_lock(path, LOCK)
         try:
             _lock_or_refuse(path, lock)
-            others = tuple(one for one in brokers_in(path) if one.broker not in brokers)
+            found = tuple(brokers_in(path))
+            others = tuple(one for one in found if one.broker not in brokers)
             for one in others:
-                _refuse_left_out(one, brokers, seeds)
+                if one.replicas or one.broker in seeds:
+                    _refuse_changed_id(path, found, brokers)
+                    _refuse_left_out(one, len(brokers), seeds, hint=_hint(found, brokers))
         except BaseException:
             os.close(lock)
             raise
@@ -141,17 +144,37 @@ def _lock_or_refuse(path: str, lock: int) -> None:
         ) from error
 
 
-def _refuse_left_out(one: LeftOut, brokers: Collection[int], seeds: Collection[int]) -> None:
-    what = f"--cores {len(brokers)} leaves out broker {one.broker}"
+def _refuse_changed_id(path: str, found: Sequence[LeftOut], brokers: Collection[int]) -> None:
+    """Raise OperatorError if a larger --cores cannot help: the ids of the directory's brokers lie
+    below the first id, or none of them would run."""
+    ids, first = [one.broker for one in found], min(brokers)
+    if ids[0] >= first and not set(ids).isdisjoint(brokers):
+        return
+    noun = "broker" if len(ids) == 1 else "brokers"
+    raise OperatorError(
+        f"[broker] id = {first}, but data_directory {path} has {noun} {','.join(map(str, ids))}: "
+        f"set id = {ids[0]} again, or give data_directory of the machine with the id {first}"
+    )
+
+
+def _hint(found: Sequence[LeftOut], brokers: Collection[int]) -> str:
+    """What else may be wrong if the directory lacks the broker that `id` names."""
+    first = min(brokers)
+    if found[0].broker == first:
+        return ""
+    return f"; if [broker] id was {found[0].broker} before, not {first}, set that again instead"
+
+
+def _refuse_left_out(one: LeftOut, count: int, seeds: Collection[int], *, hint: str) -> None:
+    what = f"--cores {count} leaves out broker {one.broker}"
     if one.broker in seeds:
         raise OperatorError(
             f"{what}, which [cluster] seeds names: name another voter in its place on every "
-            "machine, and decommission it, before you lower --cores"
+            f"machine, and decommission it, before you lower --cores{hint}"
         )
-    if one.replicas:
-        noun = "replica" if one.replicas == 1 else "replicas"
-        raise OperatorError(
-            f"{what}, and {one.directory} has {one.replicas} {noun}: start with the larger number, "
-            f"then `strandline broker decommission {one.broker}`, and lower --cores when "
-            "`strandline broker status` says that the broker is empty"
-        )
+    noun = "replica" if one.replicas == 1 else "replicas"
+    raise OperatorError(
+        f"{what}, and {one.directory} has {one.replicas} {noun}: start with the larger number, "
+        f"then `strandline broker decommission {one.broker}`, and lower --cores when "
+        f"`strandline broker status` says that the broker is empty{hint}"
+    )
