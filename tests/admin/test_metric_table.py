@@ -81,6 +81,14 @@ def test_every_alert_says_how_bad_it_is_and_what_to_do() -> None:
             assert "for" in rule, rule["alert"]
 
 
+def test_an_alert_about_one_broker_names_the_broker_of_a_machine() -> None:
+    for group in yaml.safe_load(RULES.read_text())["groups"]:
+        for rule in group["rules"]:
+            summary = rule["annotations"]["summary"]
+            if "$labels.instance" in summary:
+                assert "$labels.broker" in summary, rule["alert"]
+
+
 def test_the_page_about_outages_says_which_metric_is_the_alarm() -> None:
     text = (DOCS / "operating" / "outages.md").read_text()
     assert "strandline_controller_alarms" in text

@@ -2,6 +2,8 @@
 
 Source: docs/operating/cores.md; docs/decisions/0071-cores.md."""
 
+from pathlib import Path
+
 import pytest
 
 from strandline.config.broker import BrokerConfig
@@ -9,6 +11,7 @@ from strandline.config.cores import broken_machine_rules, derive_brokers, machin
 from strandline.config.load import load_broker_config
 from strandline.model.cluster import Address
 
+PAGE = Path(__file__).parents[2] / "docs" / "operating" / "cores.md"
 FILE = """
 [broker]
 id = 100
@@ -160,3 +163,24 @@ def test_a_seed_that_names_one_of_the_brokers_must_have_its_address() -> None:
     wrong = load_broker_config(text.replace("33146", "33199"), file="f", environment={})
     (told,) = mistakes(wrong, 2)
     assert told.startswith("[cluster] seeds broker 101: names this broker as 101@node-1:33199")
+
+
+@pytest.mark.parametrize(("number", "region"), [(1, "east"), (2, "west"), (3, "south")])
+def test_the_file_of_the_page_runs_on_three_machines_with_another_id_name_and_region(
+    number: int, region: str
+) -> None:
+    lines = []
+    for line in PAGE.read_text().split("```toml\n")[1].partition("```")[0].splitlines():
+        if line.startswith("id = 100"):
+            line = f"id = {100 * number}"
+        line = line.replace('"east"', f'"{region}"')
+        if not line.startswith("seeds"):
+            line = line.replace("node-1", f"node-{number}")
+        lines.append(line)
+    config = load_broker_config("\n".join(lines), file=f"node-{number}.toml")
+    assert mistakes(config, 2) == []
+    for broker in derive_brokers(config, 2):
+        assert broker.rpc_advertised.host == f"node-{number}"
+        assert broker.listener.advertised_host == f"node-{number}"
+    seeds = {one.id: one.address.host for one in config.seeds}
+    assert seeds == {100: "node-1", 200: "node-2", 300: "node-3"}

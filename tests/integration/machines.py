@@ -89,13 +89,15 @@ class Machine:
         text = example()
         seeds = ", ".join(f'"{100 * one}@127.0.0.1:{self.port(1, one)}"' for one in self.seeds)
         for old, new in (
-            ("id = 100\n", f"id = {self.ids[0]}\n"),
+            ("id = 100 ", f"id = {self.ids[0]} "),
             ("/var/lib/strandline", str(self.data)),
+            ("0.0.0.0", "127.0.0.1"),
+            ('advertised_host = "node-1"', 'advertised_host = "127.0.0.1"'),
+            (text.partition("seeds = [")[2].partition("]")[0], seeds),
             ("node-1", f"node-{self.number}"),
             ("port = 33100", f"port = {self.port(1)}"),
             ("kafka_port = 9100", f"kafka_port = {self.port(0)}"),
             ("port = 9400", f"port = {self.http_port}"),
-            (text.partition("seeds = [")[2].partition("]")[0], seeds),
         ):
             assert old in text, old
             text = text.replace(old, new)
