@@ -131,8 +131,8 @@ class ClusterSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSection:
-    """[replication]: timers, windows and memory between brokers. The timers must agree
-    everywhere."""
+    """[replication]: timers, windows and memory between brokers. See "Tune detection of failures"
+    in docs/operating/brokers.md."""
 
     heartbeat_interval_ms: int = key(
         100,
@@ -146,7 +146,9 @@ class ReplicationSection:
     )
     election_timeout_ms: int = key(
         800,
-        "A replica becomes a candidate after at least this long without news from a leader.",
+        "A replica becomes a candidate after at least this long without news from a leader. The "
+        "same on every broker, because leases rest on it: see docs/operating/brokers.md before you "
+        "change it.",
         unit="ms",
         minimum=50,
         maximum=120_000,
