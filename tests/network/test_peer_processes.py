@@ -4,6 +4,7 @@ Source: docs/decisions/0072-replies.md."""
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from tests.network.tcp_world import ONE, TWO, Recorder, endpoint
@@ -178,14 +179,18 @@ def test_a_second_broker_on_the_network_is_heard_only_after_the_first_one_has_en
             one.send(TWO, Lane.CONTROL, [b"hello"])
             second.send(ONE, Lane.CONTROL, [b"of the second"])
 
+        def heard_so_often(count: int) -> bool:
+            return len(heard.messages) >= count
+
         def is_told() -> bool:
             both_speak()
             return any("two brokers have the id 2" in one.getMessage() for one in caplog.records)
 
         await until(is_told)
-        for _ in range(100):
+        heard.messages.clear()
+        for count in range(1, 100):
             both_speak()
-            await asyncio.sleep(0.01)
+            await heard.until(partial(heard_so_often, count))
         assert one.is_connected(TWO, Lane.CONTROL)
         assert {body for _, _, body in heard.messages} == {b"re: hello"}
 

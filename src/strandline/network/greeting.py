@@ -39,7 +39,7 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class OwnGreeting:
-    """What this process sends first on every connection, whoever has opened it."""
+    """The first frame that this process sends on every connection."""
 
     cluster: str
     sender: BrokerId
