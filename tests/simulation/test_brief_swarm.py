@@ -48,6 +48,11 @@ def test_what_once_broke_a_promise_keeps_all_of_them(seed: int) -> None:
     assert run_scenario(draw_brief(seed)).violation is None
 
 
+def test_rest_begins_only_once_followers_have_told_how_far_they_have_compacted() -> None:
+    """A long log, compacted in small slices: each of them is worth a message to the leader."""
+    assert run_scenario(draw_brief(24547383)).violation is None
+
+
 def test_a_seed_is_one_history() -> None:
     first, second = (run_scenario(draw_brief(3)) for _ in range(2))
     assert first.digest == second.digest

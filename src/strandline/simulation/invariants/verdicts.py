@@ -312,17 +312,25 @@ def _what_is_under_way(cluster: SimCluster, load: Load) -> RestAwaited:
 
 
 def observe_rest(cluster: SimCluster, load: Load) -> None:
-    """What stalled in a cut may still arrive for a while, and sessions of consumers end; then
-    there must be silence."""
+    """What stalled in a cut may still arrive for a while, sessions of consumers end, and followers
+    tell how far they have compacted; then there must be silence."""
     if load.group_consumers:
         cluster.advance(SESSIONS_END_MS)
-    for _ in range(REST_ATTEMPTS):
+    compacted, idle_count = _compacted_count(cluster), 0
+    while True:
         fact = _observe_idle(
             cluster, REST_INTERVALS * cluster.scenario.settings.heartbeat_interval_ms
         )
-        if not fact.noise():
+        before, compacted = compacted, _compacted_count(cluster)
+        idle_count = idle_count + 1 if compacted == before else 0
+        if not fact.noise() or idle_count == REST_ATTEMPTS:
             break
     cluster.checker.idle_passed(fact)
+
+
+def _compacted_count(cluster: SimCluster) -> int:
+    """How many entries of their logs all replicas have compacted, in all."""
+    return sum(replica.log.compacted_index + 1 for replica in cluster.replicas())
 
 
 def _observe_idle(cluster: SimCluster, duration_ms: int) -> IdlePassed:
