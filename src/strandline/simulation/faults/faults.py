@@ -365,10 +365,11 @@ def _change_configuration(cluster: SimCluster, rng: random.Random) -> End | None
         hosts = rng.sample(cluster.plan(replica.group).hosts, len(cluster.scenario.brokers))
         count = rng.randint(1, len(hosts))
         voters, observers = hosts[:count], hosts[count : count + rng.randint(0, 1)]
-        if replica.log.config.compacted:
-            # As the product does: a replica whose log may be stale votes only afterwards.
-            known = replica.configuration.all_voters
-            unready = [one for one in voters if not (one in known or replica.is_ready_to_vote(one))]
+        known = replica.configuration.all_voters
+        unready = [one for one in voters if not (one in known or replica.is_ready_to_vote(one))]
+        if replica.log.config.compacted or 2 * len(unready) >= len(voters):
+            # As the product does (`broker.groups.moving`): a replica that has yet to rejoin grants
+            # no vote, and without its leader it never rejoins; a stale log must not vote either.
             voters = [one for one in voters if one not in unready]
             observers += unready
             if not voters:
