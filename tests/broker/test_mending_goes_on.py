@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from errno import EIO
+from functools import partial
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld, three_brokers
@@ -240,13 +241,25 @@ def test_a_voter_whose_log_is_damaged_where_it_has_to_be_cut_is_mended_and_cut(
     assert not lost_offsets(scrubbed.replicas_of("t")[broker])
 
 
-def test_a_log_is_cut_behind_what_is_lost_everywhere(scrubbed: ClusterWorld) -> None:
+@pytest.mark.parametrize("leads_since", ["the write", "afterwards"])
+def test_a_log_is_cut_behind_what_is_lost_everywhere(
+    scrubbed: ClusterWorld, leads_since: str
+) -> None:
+    """And gets what lies behind it, which a leader that was elected since does not have in memory,
+    and cannot look for but behind the damage."""
     written(scrubbed, "t", size=50)
     one = scrubbed.replicas_of("t")[scrubbed.leader_of("t")]
     broker, others = end_with_another_tail(scrubbed)
     rot(scrubbed, broker, one, at=IN_RECORDS, batch=1)
     for other in others:
         rot(scrubbed, other, scrubbed.replicas_of("t")[other], at=IN_RECORDS, batch=1)
+    if leads_since == "afterwards":
+        before = scrubbed.leader_of("t")
+        after = next(other for other in others if other != before)
+        leader = scrubbed.replicas_of("t")[before]
+        scrubbed.hosts[before].process.run_now(partial(leader.transfer_leadership, after))
+        scrubbed.until(lambda: scrubbed.leader_of("t") == after)
+        scrubbed.advance(TRUST_MS)
     comes_back(scrubbed, broker)
 
 

@@ -13,6 +13,7 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
 from strandline.storage.log.checksum_verification import Place, Unverified
 from strandline.storage.log.log import Log
+from strandline.storage.log.reads import Entries
 from strandline.storage.log.segment import Segment
 
 MAX_BYTES = 400
@@ -27,6 +28,21 @@ def closed_world() -> World:
         for count in range(1, 5):
             world.append(count, epoch=epoch, timestamp=1_000 * epoch + count)
             world.clock.advance(1)
+    world.log.close()
+    return world
+
+
+def compacted_world() -> World:
+    """Segments of which compaction has left empty batches, and parts of others."""
+    world = World(
+        compacted=True, delete=False, min_cleanable_dirty_ratio=0, index_interval_bytes=200
+    )
+    for epoch in range(1, 4):
+        world.mark(epoch)
+        for number in range(12):
+            world.append(1 + number % 3, epoch=epoch)
+    while world.log.compact(world.log.end_offset, outlived=world.log.end_offset):
+        world.disk.run()
     world.log.close()
     return world
 
@@ -124,6 +140,43 @@ def test_no_flipped_byte_of_what_consumers_and_followers_read_goes_unnoticed() -
     for _ in every_byte(world, stride=5):
         with pytest.raises(StorageError):
             entries(reopened(world))
+
+
+def behind_damage(log: Log, index: Index) -> Entries | None:
+    """What is found at `index`, if anything; beginning with it."""
+    try:
+        return log.read_behind_damage(index)
+    except StorageError as error:
+        assert error.path.startswith(DIRECTORY)
+        return None
+
+
+@pytest.mark.parametrize("world", [closed_world, compacted_world])
+def test_what_is_found_behind_a_flipped_byte_is_right(world: Callable[[], World]) -> None:
+    """Wherever the byte is, and whatever is looked for."""
+    made = world()
+    log = reopened(made)
+    indexes = [Index(at) for at in range(log.start_index, log.last_index + 1)]
+    sound = {at: log.read_behind_damage(at) for at in indexes}
+    for at, found in sound.items():
+        whole = log.read_entries(at, len(found.data))
+        assert (whole.data, whole.first_index) == (found.data, found.first_index)
+    refused_count = found_count = 0
+    for _ in every_byte(made, stride=7):
+        log = reopened(made)
+        found_since_damage = False
+        for at in indexes:
+            found = behind_damage(log, at)
+            if found is None:
+                refused_count += 1
+                continue
+            assert found == sound[at]
+            try:
+                log.read_entries(at, 1)
+            except StorageError:
+                found_since_damage = True
+        found_count += found_since_damage
+    assert refused_count > 100 and found_count > 100
 
 
 def test_a_cut_of_a_damaged_log_is_right_or_refused() -> None:

@@ -372,7 +372,7 @@ class AppendSender:
             end = min(end, Index(replica.raft.peer_fetch_end(stream.fetch_source) + 1))
         try:
             # Up to where the tail begins, or a chunk of it: from there on the tail serves.
-            entries = cut_before(replica.log.read_entries(first_index, bytes_max), end)
+            entries = cut_before(self._read_log(first_index, bytes_max), end)
         except (OSError, StorageError) as error:
             self._owner.on_unreadable(error)
             return None
@@ -382,6 +382,17 @@ class AppendSender:
         elif can_spare:
             stream.allowance_bytes -= len(entries.data)
         return entries, is_throttled
+
+    def _read_log(self, first_index: Index, bytes_max: int) -> "reads.Entries":
+        """Raises StorageError, OSError. Damage before what is asked for is reported, and need not
+        hinder: perhaps no replica has what is damaged."""
+        log = self._replica.log
+        try:
+            return log.read_entries(first_index, bytes_max)
+        except StorageError as error:
+            entries = log.read_behind_damage(first_index)
+            self._owner.on_unreadable(error)
+            return entries
 
     def _forget_sent(self) -> None:
         """Drop chunks that every connected follower has been sent."""

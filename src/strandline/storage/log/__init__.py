@@ -7,6 +7,7 @@ Map:    log.py                    Log: appends, reads, truncation
         index.py                  that index
         history.py                index <-> offset, epochs, configurations
         reads.py                  finds batches for consumers and followers
+        behind_damage.py          finds batches for followers behind damage
         times.py                  finds batches by timestamp
         checksum_verification.py  verifies checksums once before a segment is served
         closed_ranges.py          ranges of closed segments, for copies that leave the log

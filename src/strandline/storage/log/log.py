@@ -22,6 +22,7 @@ from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.digests.source import LogParts
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.log import reads, retention, rolling, times
+from strandline.storage.log.behind_damage import read_behind_damage
 from strandline.storage.log.bounds import LogBounds
 from strandline.storage.log.closed_ranges import ClosedRanges
 from strandline.storage.log.flushed_mark import FlushedMark
@@ -402,6 +403,11 @@ class Log(LogBounds):
         return reads.read_entries(
             self._row.segments, self._row.history, from_index, max_bytes=max_bytes
         )
+
+    def read_behind_damage(self, from_index: Index) -> reads.Entries:
+        """A few batches from the one that holds `from_index`, where `read_entries` meets damage on
+        the way there. Raises StorageError if the damage hides them."""
+        return read_behind_damage(self._row.segments, self._row.history, from_index)
 
     def offset_for_time(
         self, timestamp_ms: int, limit_offset: Offset, *, start_offset: Offset = _NO_START

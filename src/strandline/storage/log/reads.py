@@ -132,12 +132,6 @@ def read_entries(
     segment.verify(start, end)
     segment.verify_from(offset, end)
     data = segment.file.pread(end - start, start)
-    first_index = from_index
-    if not first.is_marker and offset != first.base_offset:
-        if first.records_count == 0:
-            data = _cut_empty(data, offset)
-        else:
-            first_index = history.index_of(first.base_offset)
     if end == segment.size_bytes:
         last_index = Index(segment.end_index - 1)
     elif markers := segment.markers_in(end, end + 1):
@@ -145,6 +139,20 @@ def read_entries(
     else:
         following = next(segment.headers(end, end + 1))
         last_index = Index(history.index_of(following.base_offset) - 1)
+    return entries_from(data, first, from_index, history, last_index=last_index)
+
+
+def entries_from(
+    data: bytes, first: BatchHeader, from_index: Index, history: History, *, last_index: Index
+) -> Entries:
+    """The entries of whole batches, the first of which holds `from_index`; see `read_entries`."""
+    first_index = from_index
+    offset = history.offset_of(from_index)
+    if not first.is_marker and offset != first.base_offset:
+        if first.records_count == 0:
+            data = _cut_empty(data, offset)
+        else:
+            first_index = history.index_of(first.base_offset)
     return Entries(
         data,
         first_index,

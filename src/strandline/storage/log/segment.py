@@ -353,6 +353,14 @@ class Segment:
         marker_count = bisect_left(self.markers, start, key=_position_of)
         return Place(start, offset, Index(offset + self.name.markers_before + marker_count))
 
+    def place_after(self, position: int) -> Place:
+        """The nearest place above `position` that is known without reading the segment: its end at
+        last."""
+        following = self.index.after(position, self.size_bytes)
+        if following < self.size_bytes:
+            return self.place_before(following)
+        return Place(self.size_bytes, self.end_offset, self.end_index)
+
     # ---- searching ----
 
     def headers(self, position: int, end: int) -> Iterator[BatchHeader]:
