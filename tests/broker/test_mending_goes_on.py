@@ -250,15 +250,16 @@ def test_a_log_is_cut_behind_what_is_lost_everywhere(
     written(scrubbed, "t", size=50)
     one = scrubbed.replicas_of("t")[scrubbed.leader_of("t")]
     broker, others = end_with_another_tail(scrubbed)
-    rot(scrubbed, broker, one, at=IN_RECORDS, batch=1)
-    for other in others:
-        rot(scrubbed, other, scrubbed.replicas_of("t")[other], at=IN_RECORDS, batch=1)
     if leads_since == "afterwards":
         before = scrubbed.leader_of("t")
         after = next(other for other in others if other != before)
         leader = scrubbed.replicas_of("t")[before]
         scrubbed.hosts[before].process.run_now(partial(leader.transfer_leadership, after))
         scrubbed.until(lambda: scrubbed.leader_of("t") == after)
+    rot(scrubbed, broker, one, at=IN_RECORDS, batch=1)
+    for other in others:
+        rot(scrubbed, other, scrubbed.replicas_of("t")[other], at=IN_RECORDS, batch=1)
+    if leads_since == "afterwards":
         scrubbed.advance(TRUST_MS)
     comes_back(scrubbed, broker)
 
