@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_broker_in_a_cluster import fetch
+from tests.broker.test_damaged_logs import fetch_error
 from tests.broker.test_declared_losses import (
     STAGES,
     _nothing,
@@ -72,6 +73,8 @@ def check(world: MovingWorld, loss: Loss, before: list[bytes]) -> list[bytes]:
     assert all(world.offsets[one] >= loss.committed for one in gone)
     for one in (*HOME, *OBSERVERS):
         world.until(lambda one=one: world.replicas_of(TOPIC)[one].high_watermark >= len(values))
+        # A follower asks its leader first where the partition begins: its connection may be new.
+        world.until(lambda one=one: fetch_error(world, one, TOPIC) == 0, every_ms=100)
         assert fetch(world, TOPIC, at=one)[: len(values)] == values
     return gone
 
