@@ -66,8 +66,9 @@ def measure(cluster: Cluster, greed: str, say: Say) -> None:
             if step == "limited":
                 set_quota(cluster, "set", LIMITS[greed])
             with beside(cluster, greed, is_there=step != "alone"):
-                before = cpu_seconds(list(cluster.pids.values()))
                 quiet = PacedProducer(cluster.bootstrap, QUIET, partitions=1)
+                quiet.warm_up()
+                before = cpu_seconds(list(cluster.pids.values()))
                 quiet.run(rate=RATE, seconds=ROUND_S)
                 quiet.close()
                 spent = cpu_seconds(list(cluster.pids.values())) - before
