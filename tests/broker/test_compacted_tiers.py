@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.broker.cluster_world import ClusterWorld
+from tests.broker.cluster_world import LIMIT_MS, ClusterWorld
 from tests.broker.test_tiering_in_a_cluster import (
     BUCKETS,
     FAULTS,
@@ -18,6 +18,7 @@ from tests.broker.test_tiering_in_a_cluster import (
 )
 
 from strandline.broker.tiering.rewrites import Rewrites
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -33,6 +34,7 @@ from strandline.protocol.messages.produce import (
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
 from strandline.simulation.buckets.bucket import BucketFaults
+from strandline.simulation.world.scheduler import US_PER_MS
 
 Table = dict[bytes, bytes | None]
 """{key: its last value}; None for a tombstone."""
@@ -89,6 +91,7 @@ def read(world: ClusterWorld, *, at: int) -> list[tuple[int, bytes, bytes | None
     """Every record, as a consumer that begins at the start reads them from a broker."""
     found: list[tuple[int, bytes, bytes | None]] = []
     end = leader(world).high_watermark
+    limit_us = world.scheduler.now_us + LIMIT_MS * US_PER_MS
     offset = 0
     while offset < end:
         asked = FetchPartition(fetch_offset=offset, partition_max_bytes=2_000)
@@ -97,6 +100,10 @@ def read(world: ClusterWorld, *, at: int) -> list[tuple[int, bytes, bytes | None
         )
         answer = world.ask(at, request, FetchResponse, 12)
         (part,) = answer.responses[0].partitions
+        if part.error_code == Error.NOT_LEADER_OR_FOLLOWER:  # Not yet: its leader is new.
+            assert world.scheduler.now_us < limit_us
+            world.advance(100)
+            continue
         assert part.error_code == 0
         assert part.log_start_offset == 0
         data = bytes(part.records or b"")
