@@ -76,6 +76,11 @@ class Reader:
                 return  # It has read nothing for longer than the grace, so objects may be gone.
         else:
             self._read_us = began_us
+            wall_ms = self._world.broker(self._at).services.clock.wall_ms()
+            if view.is_ready and view.staleness_ms(wall_ms) > GRACE_MS:
+                # No broker could write that a newer export exists, and the reader lists the exports
+                # less often than this short grace asks for (the default is an hour).
+                return
         bucket = self._world.buckets[BUCKET]
         for before, after in pairwise(view.live(BUCKET)):
             assert before.end_offset == after.base_offset
