@@ -34,7 +34,7 @@ from strandline.replication.wire import (
     encode_control,
 )
 
-ONE, TWO, AWAY = BrokerId(1), BrokerId(2), BrokerId(3)
+ONE, TWO = BrokerId(1), BrokerId(2)
 GROUP, EPOCH = GroupId(7), Epoch(3)
 SETTINGS = ReplicationSettings()
 LEASE_MS = SETTINGS.election_timeout_ms * SETTINGS.lease_ratio
@@ -185,7 +185,7 @@ class Broker:
         return self._world.transmit(self.self_id, peer, parts)
 
     def is_connected(self, peer: BrokerId, lane: Lane) -> bool:
-        return peer != AWAY and self.self_id not in self._world.down
+        return self.self_id not in self._world.down
 
     def renew(self, peer: BrokerId) -> None:
         self._world.renewed.append((self._world.now_ms, self.self_id))
@@ -272,16 +272,6 @@ def test_the_broker_that_leads_something_begins() -> None:
         world.trace(4_000)
         begun = [m.sender for m in world.sent if m.exchange.begins]
         assert begun.count(leader) >= len(begun) - 1
-
-
-def test_a_follower_that_is_away_makes_exchanges_with_others_no_more_frequent() -> None:
-    world = World().settled()
-    led(world, world.one)
-    before = len(world.trace(OWN_CONNECTION_MS))
-    world.one.peers.append(AWAY)
-    world.one.contacts.lead_session(AWAY).lead(GroupId(GROUP), EPOCH)
-    world.run(OWN_CONNECTION_MS)
-    assert len(world.trace(OWN_CONNECTION_MS)) <= before + 2
 
 
 def test_where_both_lead_the_one_that_began_answers_at_once() -> None:

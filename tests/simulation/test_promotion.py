@@ -32,7 +32,7 @@ from strandline.simulation.world.world import World
 
 SEEDS = (5, 19, 21, 24)
 WAITING_SEEDS = (14, 24, 25, 28)
-LEAVING_SEED = 701271
+LEAVING_SEED = 700578
 POLICIES: tuple[Promotion, ...] = ("under-min-isr", "under-replicated", "region-lost")
 """The last one promotes nobody here: brokers without labels have no region that could be lost."""
 

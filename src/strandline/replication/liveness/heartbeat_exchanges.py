@@ -19,7 +19,6 @@ How:    A's timer fires first. All goes over the connection that A opened, so th
         then, so that a dead connection of its own is noticed (`OWN_CONNECTION_MS`).
             A broker begins its exchanges with all peers towards which it leads something together:
         when it dies, their time-outs end together, and the first candidate finds its voters free.
-        A peer that is silent has no part in that.
             A heartbeat whose answer is overdue is repeated over the connection that the peer
         opened, and then over each connection in turn: a lost packet, or a dead connection, delays
         only one of them. Appends need a connection of this broker's own. So if a peer is heard, but
@@ -129,15 +128,12 @@ class HeartbeatExchanges:
         until_ms = now + self.tick_ms // 2
         self._renew_dead(now)
         self._misses_answer = any(self._is_missed(one) for one in self._peers)
-        due = [
-            one
-            for one in self._peers
-            if until_ms >= self._due_ms(one, now) and self._is_connected(one)
-        ]
-        if any(self._leads_settled(one, now) for one in due):
+        due = [one for one in self._peers if until_ms >= self._due_ms(one, now)]
+        if any(self._contacts.lead_session(one).leads_any for one in due):
             due += [one for one in self._peers if one not in due and self._may_join(one, now)]
         for peer in due:
-            self._begin(peer, self._pair(peer), now)
+            if self._is_connected(peer):
+                self._begin(peer, self._pair(peer), now)
         overdue = [self._overdue_ms(one) - now for one in self._peers]
         return min(self.tick_ms, min((one for one in overdue if one > 0), default=FAR_AWAY_MS))
 
@@ -170,11 +166,11 @@ class HeartbeatExchanges:
     def _may_join(self, peer: BrokerId, now: int) -> bool:
         """Whether an exchange may begin together with those that are due: half of its interval has
         passed, and this broker leads something towards the peer."""
-        has_passed = now - self._pair(peer).sent_ms >= self._interval_ms(peer) // 2
-        return has_passed and self._leads_settled(peer, now) and self._is_connected(peer)
-
-    def _leads_settled(self, peer: BrokerId, now: int) -> bool:
-        return self._contacts.lead_session(peer).leads_any and self._is_settled(peer, now)
+        return (
+            self._contacts.lead_session(peer).leads_any
+            and self._is_settled(peer, now)
+            and now - self._pair(peer).sent_ms >= self._interval_ms(peer) // 2
+        )
 
     def _interval_ms(self, peer: BrokerId) -> int:
         return exchange_interval_ms(self._settings, self._contacts.rtt_ms(peer))
