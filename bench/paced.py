@@ -82,8 +82,8 @@ class PacedProducer:
         )
 
     def warm_up(self) -> None:
-        """Send one record to each partition, and wait: a new client needs about 100 ms to find the
-        leaders, in which a short run at a low rate has all of its slowest records."""
+        """Send one record to each partition, and wait. A new client needs about 100 ms to find the
+        leaders. Without this, the slowest records of a short run would measure only that."""
         for partition in range(self._partitions):
             self._producer.produce(self._topic, value=b"first", partition=partition)
         self._producer.flush(TIMEOUT_S)

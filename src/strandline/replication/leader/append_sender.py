@@ -384,8 +384,8 @@ class AppendSender:
         return entries, is_throttled
 
     def _read_log(self, first_index: Index, bytes_max: int) -> "reads.Entries":
-        """Raises StorageError, OSError. Damage before what is asked for is reported, and need not
-        hinder: perhaps no replica has what is damaged."""
+        """Entries of the log from `first_index` on. If the log is damaged before them, this reports
+        the damage and looks for them behind it. Raises StorageError, OSError."""
         log = self._replica.log
         try:
             return log.read_entries(first_index, bytes_max)
