@@ -52,3 +52,7 @@ def test_most_seeds_are_small_and_close_segments() -> None:
     small = [one for one in drawn if len(one.groups) == 1 and len(one.regions) == 3]
     assert len(drawn) // 5 * 4 < len(small) < len(drawn)
     assert all(one.log.segment_bytes >= 1_024 and one.log.remote_storage for one in drawn)
+
+
+def test_a_group_without_a_leader_at_the_end_keeps_its_objects() -> None:
+    assert run_scenario(draw_tiered(65378170)).violation is None

@@ -22,7 +22,13 @@ from strandline.simulation.invariants.bucket_facts import (
     ObjectDeleted,
 )
 from strandline.simulation.invariants.checker import Checker
-from strandline.tiered.collection.collect import GRACE_MS_MIN, Answer, Collected, collect
+from strandline.tiered.collection.collect import (
+    GRACE_MS_MIN,
+    Answer,
+    Collected,
+    UncertainError,
+    collect,
+)
 from strandline.tiered.collection.orphans import Place
 from strandline.tiered.exports.export import Export
 from strandline.tiered.exports.names import PartitionPlace
@@ -51,13 +57,15 @@ class BucketWatch:
 
     def collect(self, states: dict[GroupId, TierState], *, cluster_id: str, now_ms: int) -> None:
         """Have all orphans deleted, as `strandline tiered gc --delete` does after the grace; every
-        leader answers with its state."""
+        leader answers with its state. A group without one keeps its objects."""
         for name, bucket in self._buckets.buckets.items():
 
             async def ask(place: Place, name: str = name) -> Answer:
                 group = self._group_of(str(place.topic_id))
                 if group is None:
                     return Answer((), is_topic_gone=True)
+                if group not in states:
+                    raise UncertainError("its leader does not answer")
                 return Answer(_names_in(states[group], name))
 
             collected = run_now(
