@@ -4,6 +4,7 @@ Source: docs/pipelines/sink.md; decision 0054."""
 
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,23 +104,34 @@ def test_rows_name_their_topics_and_may_lack_all_but_a_value(
 
 
 class KillsItsTaskOnce:
-    """Passes rows on; the first time it kills its own process once some of them are in a topic."""
+    """Passes rows on, all but the last batch; then, the first time, waits until some of them are in
+    a topic and kills its own process."""
 
     def __init__(self, marker: Path, bootstrap: str, topic: str) -> None:
         self._marker, self._bootstrap, self._topic = str(marker), bootstrap, topic
 
     def __call__(self, batches: Iterator["RecordBatch"]) -> Iterator["RecordBatch"]:
-        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "watch"})
+        held = next(batches)
         for batch in batches:
-            yield batch
-            if os.path.exists(self._marker):
-                continue
+            yield held
+            held = batch
+        if not os.path.exists(self._marker):
+            self._await_records()
+            Path(self._marker).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield held
+
+    def _await_records(self) -> None:
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "watch"})
+        deadline = time.monotonic() + CLIENT_TIMEOUT_S
+        while time.monotonic() < deadline:
             for partition in (0, 1):
                 place = TopicPartition(self._topic, partition)
-                if consumer.get_watermark_offsets(place, timeout=60)[1]:
-                    Path(self._marker).touch()
-                    os.kill(os.getpid(), signal.SIGKILL)
-        consumer.close()
+                if consumer.get_watermark_offsets(place, timeout=CLIENT_TIMEOUT_S)[1]:
+                    consumer.close()
+                    return
+            time.sleep(0.05)
+        raise TimeoutError(f"no record reached {self._topic}")
 
 
 def test_a_stream_whose_task_is_killed_misses_nothing_after_a_restart(
