@@ -18,6 +18,7 @@ from strandline.cli.commands import (
     cluster_alter,
     cluster_status,
     consume,
+    doctor_settings,
     drill_cancel,
     group,
     partition,
@@ -76,7 +77,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
     for module in (
         broker, broker_label, broker_removal, cluster_alter, balance_commands, topic, partition,
-        produce, consume, group, zone, cluster_status, drill_cancel,
+        produce, consume, group, zone, cluster_status, doctor_settings,
+        drill_cancel,
     ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", open_client)
     return fake

@@ -250,7 +250,8 @@ def see_all(run: Run, admin: str) -> None:
     """What commands and admin clients show."""
     for command in (
         ("cluster", "status"), ("topic", "describe", "t"), ("user", "list"), ("acl", "list"),
-        ("doctor", "security"), ("group", "describe", "g"), ("tiered", "status"),
+        ("doctor", "security"), ("doctor", "settings"), ("group", "describe", "g"),
+        ("tiered", "status"),
         ("broker", "list"), ("zone", "status"),
     ):  # fmt: skip
         run.type_in(*command, "--json", "--client-config", admin)

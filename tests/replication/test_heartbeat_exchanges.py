@@ -80,6 +80,8 @@ class World:
     # When, and who renewed its connections.
     renewed: list[tuple[int, BrokerId]] = field(default_factory=list)
     losses: int = 0
+    # Of brokers that have others than `SETTINGS`.
+    settings: dict[BrokerId, ReplicationSettings] = field(default_factory=dict)
     sent: list[Message] = field(default_factory=list)
     under_way: list[Message] = field(default_factory=list)
     soon: list[Callable[[], None]] = field(default_factory=list)
@@ -150,10 +152,11 @@ class Broker:
         self.self_id, self.peer, self._world = self_id, peer, world
         self.is_early_release = False
         self._due_ms = world.now_ms
+        settings = world.settings.get(self_id, SETTINGS)
         self.contacts = PeerContacts(
             self_id=self_id,
             clock=cast("Clock", world),
-            settings=SETTINGS,
+            settings=settings,
             session=self_id << 20,
         )
         self.peers = [peer]
@@ -163,7 +166,7 @@ class Broker:
             contacts=self.contacts,
             network=cast("Network", self),
             clock=cast("Clock", world),
-            settings=SETTINGS,
+            settings=settings,
         )
 
     @property
@@ -272,6 +275,18 @@ def test_the_broker_that_leads_something_begins() -> None:
         world.trace(4_000)
         begun = [m.sender for m in world.sent if m.exchange.begins]
         assert begun.count(leader) >= len(begun) - 1
+
+
+@pytest.mark.parametrize("one_way_ms", [1, 40, 120])
+def test_a_follower_with_a_shorter_time_out_than_its_leader_hears_it_in_time(
+    one_way_ms: int,
+) -> None:
+    patient = ReplicationSettings(election_timeout_ms=10 * SETTINGS.election_timeout_ms)
+    world = World(one_way_ms=one_way_ms, settings={ONE: patient})
+    led(world.settled(), world.one)
+    for _ in range(10_000):
+        world.run(1)
+        assert world.two.follow.is_fresh(world.now_ms)
 
 
 def test_where_both_lead_the_one_that_began_answers_at_once() -> None:

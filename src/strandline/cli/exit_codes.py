@@ -12,7 +12,7 @@ INTERRUPTED = 130
 EXIT_CODES: dict[int, str] = {
     OK: "done",
     ERROR: "refused or failed; standard error says why, in one line if that is enough; `doctor "
-    "security`: something is open",
+    "security`: something is open; `doctor settings`: brokers differ where they must not",
     USAGE: "an unknown command or option, or a missing argument",
     CANNOT_CONNECT: "no broker was reachable, or none answered in time",
     UNHEALTHY: "`dev status`: a broker is not serving; `broker ok-to-stop`: no; `cluster status`: "

@@ -26,6 +26,7 @@ Map:    keys.py             what a key is, how its value is read and checked
         outage_marks.py     when a zone or region is down
         load.py             file and environment -> BrokerConfig
         relations.py        rules between keys
+        shared_keys.py      keys of the broker's file that are the same on all brokers
         access_rules.py     relations between the keys about a broker's ports
         principal_rules.py  names in certificates -> principals
         effective.py        the value in force and its source

@@ -49,7 +49,8 @@ def check_key_set_url(value: Value) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthBearerSection:
     """[oauthbearer]: the tokens that clients log in with, where a [[listener]] has OAUTHBEARER
-    among its `sasl_mechanisms`. See docs/operating/security-logins.md."""
+    among its `sasl_mechanisms`. What a token must have, and what it names, is the same on every
+    broker. See docs/operating/security-logins.md."""
 
     jwks_endpoint_url: str = key(
         "",

@@ -8,5 +8,5 @@ Map:    serve.py, dev.py, topic.py, topic_explain.py, broker.py, broker_label.py
         group.py, log.py, policy.py,
         policy_topic.py, config.py, drill.py, drill_cancel.py, zone.py, tiered.py, restore.py,
         user.py, acl.py, http_token.py, quota.py, version.py,
-        doctor.py,
+        doctor.py, doctor_settings.py,
         broker_dry_run.py, topic_dry_run.py."""

@@ -1,4 +1,4 @@
-"""`strandline doctor`: names what is open.
+"""`strandline doctor`: names what is open; `doctor_settings.py` names what must agree and does not.
 
 Source: docs/operating/security.md, "What is open"; decision 0069."""
 
@@ -11,6 +11,7 @@ import typer
 
 from strandline.base.errors import StrandlineError
 from strandline.base.json_value import Json
+from strandline.cli.commands import doctor_settings
 from strandline.cli.exit_codes import ERROR
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, counted, print_line, print_table, show
@@ -27,9 +28,7 @@ Placed = tuple[str, "Finding"]
 CLUSTER = "cluster"
 
 
-@app.callback()
-def doctor() -> None:
-    """A group of commands, also while there is one."""
+app.command("settings")(doctor_settings.settings)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Asks a cluster what `strandline doctor security` judges.
+"""Asks a cluster what `strandline doctor` judges.
 
 How:    as a stranger: a connection without a login and without a certificate, first without TLS,
         then with. Metadata tells what it may do (KIP-430), and changes nothing. As the user of a
@@ -37,6 +37,10 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
 )
+from strandline.protocol.messages.describe_status import (
+    DescribeStatusRequest,
+    DescribeStatusResponse,
+)
 from strandline.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from strandline.security.doctor.cluster import Stranger
 
@@ -48,10 +52,12 @@ _DEFAULT = 1
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """`configs`: {broker: {key: value}}, of those that answer. `addresses`: of the brokers."""
+    """`configs`: {broker: {key: value}}, of those that answer. `addresses`: of the brokers.
+    `failures`: {broker that is up and does not tell: why}."""
 
     configs: Mapping[BrokerId, Mapping[str, str]] = field(default_factory=dict)
     addresses: tuple[Address, ...] = ()
+    failures: Mapping[BrokerId, StrandlineError] = field(default_factory=dict)
 
 
 def meet_stranger(address: Address, *, timeout_ms: int = TIMEOUT_MS) -> Stranger:
@@ -78,7 +84,7 @@ def ask_brokers(client: Client) -> Told:
     answers."""
     view = client.metadata()
     configs: dict[BrokerId, Mapping[str, str]] = {}
-    failures: list[StrandlineError] = []
+    failures: dict[BrokerId, StrandlineError] = {}
     for broker in view.brokers:
         request = DescribeConfigsRequest(
             resources=[asked_resource(BROKER_RESOURCE, str(broker), None)]
@@ -89,12 +95,21 @@ def ask_brokers(client: Client) -> Told:
             )
             rows = read_configs(answer)[str(broker)]
         except StrandlineError as error:
-            failures.append(error)
+            failures[broker] = error
             continue
         configs[broker] = {one.name: one.value for one in rows}
     if failures and not configs:
-        raise failures[0]
-    return Told(configs, tuple(one.address for one in view.brokers.values()))
+        raise next(iter(failures.values()))
+    return Told(configs, tuple(one.address for one in view.brokers.values()), failures)
+
+
+def silent_brokers(client: Client, told: Told) -> list[BrokerId]:
+    """Registered brokers that are not heard, as the first of the others that answers sees it."""
+    for broker in told.configs:
+        answer = client.look(broker, DescribeStatusRequest(), DescribeStatusResponse)
+        if answer is not None:
+            return sorted(BrokerId(one.broker_id) for one in answer.brokers if not one.is_heard)
+    return []
 
 
 def has_default_quota(client: Client) -> bool | None:
