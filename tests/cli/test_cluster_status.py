@@ -122,6 +122,19 @@ def test_a_healthy_cluster_is_called_so_and_exits_0(run: Run, world: World) -> N
     assert [one["down"] for one in told["brokers"]] == [False] * 3
 
 
+def test_a_setting_that_differs_is_a_risk_with_the_command_that_says_more(
+    run: Run, world: World
+) -> None:
+    text = "setting [replication] election_timeout_ms: 800 on broker 1; 8000 on brokers 2, 3: ..."
+    world.happenings = [ZoneHappening("settings-differ", "setting x", text, 1_000)]
+    code, out, _ = run("cluster", "status")
+    assert code == UNHEALTHY
+    assert sections(out) == {
+        "AT RISK": [text],
+        "TO TYPE": [f"{program()} doctor settings    # which brokers differ, and what to do"],
+    }
+
+
 def test_a_region_that_is_down_is_one_line_with_its_beginning(run: Run, world: World) -> None:
     world.lose(2, 3)
     world.recorded = {2: WALL_MS - DOWN_MS, 3: WALL_MS - DOWN_MS + 5_000}

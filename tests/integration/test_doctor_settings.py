@@ -39,6 +39,16 @@ def doctor(*arguments: str) -> tuple[int, dict[str, Json]]:
     return done.returncode, json.loads(done.stdout)
 
 
+def at_risk(cluster: SecureCluster) -> list[str]:
+    """What `strandline cluster status` shows."""
+    done = subprocess.run(
+        [COMMAND, "cluster", "status", "--json", "-b", cluster.bootstrap(0)],
+        capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S,
+    )  # fmt: skip
+    text: dict[str, list[str]] = json.loads(done.stdout)["text"]
+    return text.get("at risk", [])
+
+
 def has_all(cluster: SecureCluster) -> bool:
     """Whether every broker knows the others."""
     return doctor("-b", cluster.bootstrap(0))[1]["compared"] == ["1", "2", "3"]
@@ -55,6 +65,11 @@ def test_a_broker_with_a_longer_election_timeout_is_named_until_its_file_is_mend
     assert finding["values"] == {"800": ["1", "2"], "2000": ["3"]}
     assert finding["advice"] == (
         "write the value of brokers 1,2 in the file of broker 3, and restart that broker"
+    )
+    wait_until(
+        lambda: any("2000 on broker 3" in one for one in at_risk(cluster)),
+        what="the state of the cluster names the broker",
+        timeout_s=90,
     )
     odd = cluster.brokers[3]
     odd.stop()

@@ -206,7 +206,7 @@ def controller_figures(services: Services, findings: Findings, walked: Walk) -> 
     alarms.update(str(one.kind) for one in judged.happenings)
     voting = services.balancing.outages.voting
     alarms.update(map(str, voting.reported))
-    alarms.update(str(one.kind) for one in services.balancing.outages.bucket_lists.happenings)
+    alarms.update(str(one.kind) for one in services.balancing.outages.fault_happenings)
     states = Counter(dict.fromkeys(STATES, 0))
     states.update(map(findings.condition.of, cluster.brokers))
     waiting = Counter(dict.fromkeys(WAITS, 0))

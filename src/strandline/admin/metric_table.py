@@ -333,7 +333,9 @@ CONTROLLER_METRICS = (
             "Current alarms: a `broker`, `zone` or `region` that is down, a `network-cut`, or "
             "a `planned` outage. `fewer-voters`, `observers-vote`, `low-quorum`, `no-leader`, "
             "`tiered-lag` and `tiered-full`: 1 while there are such partitions. `tiered-buckets`: "
-            "buckets that some broker lacks, or that are not those of their names there."
+            "buckets that some broker lacks, or that are not those of their names there. "
+            "`settings-differ`: brokers whose `election_timeout_ms` differs by more than leases "
+            "allow."
         ),
     ),
     Metric(

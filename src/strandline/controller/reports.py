@@ -67,6 +67,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     full_in_ms: int = -1
     buckets: dict[str, str] | None = None
     """{bucket in its file: why it is not used; empty if nothing is wrong}; None: not told."""
+    election_timeout_ms: int = 0
+    """Of its file; 0: not told."""
 
     @property
     def used_percent(self) -> int:

@@ -1,15 +1,15 @@
 """A bucket that some broker lacks, or confuses with another, is told of once (decision 0068)."""
 
-from strandline.controller.outages.bucket_lists import (
-    BEGUN_MS,
-    OVER_MS,
-    BucketAlarms,
-    bucket_faults,
-)
+from strandline.controller.outages.bucket_lists import bucket_faults
+from strandline.controller.outages.fault_alarms import BEGUN_MS, OVER_MS, FaultAlarms
 from strandline.controller.outages.happenings import Kind
 from strandline.model.ids import BrokerId
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
+
+
+def alarms_of_buckets() -> FaultAlarms:
+    return FaultAlarms(Kind.TIERED_BUCKETS, noun="bucket", over="all brokers use it")
 
 
 def test_equal_lists_are_no_fault() -> None:
@@ -37,7 +37,7 @@ def test_what_brokers_say_of_a_bucket_stands_once_for_all_that_say_so() -> None:
 
 
 def test_an_alarm_begins_once_and_ends_once() -> None:
-    alarms = BucketAlarms()
+    alarms = alarms_of_buckets()
     faults = {"west": "broker 2 lacks it"}
     assert alarms.step(0, {}) == []
     assert alarms.step(1_000, faults) == []
@@ -55,7 +55,7 @@ def test_an_alarm_begins_once_and_ends_once() -> None:
 
 
 def test_a_short_fault_is_no_alarm() -> None:
-    alarms = BucketAlarms()
+    alarms = alarms_of_buckets()
     for now_ms in range(0, 20 * BEGUN_MS, BEGUN_MS // 2):
         faults = {"west": "x"} if now_ms // (BEGUN_MS // 2) % 2 else {}
         assert alarms.step(now_ms, faults) == []

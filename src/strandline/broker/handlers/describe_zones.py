@@ -37,7 +37,7 @@ def describe(services: Services) -> DescribeZonesResponse:
             for one in (
                 *found.happenings,
                 *outages.voting.happenings,
-                *outages.bucket_lists.happenings,
+                *outages.fault_happenings,
             )
         ],
         brokers=[

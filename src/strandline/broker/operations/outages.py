@@ -7,7 +7,8 @@ How:    Each look of the balancer gives `controller.outages` the health of the b
         outages have begun or ended. Brokers report whom they hear every 10 s, and every 2 s while a
         broker is not heard by all. Outages are recorded in the log for later controllers.
             It raises alarms for partitions with fewer voters, with observers among the voters, or
-        without a leader, too (`controller.outages.voting`): from the log and from reports.
+        without a leader, too (`controller.outages.voting`): from the log and from reports. And for
+        buckets and time-outs that brokers' files should agree about, from reports.
 Owns:   the judgement, the reports, the alarms raised: forgotten when another broker becomes the
         controller. On every broker: since when zones are back, by its own clock. Everything else is
         in the log.
@@ -31,7 +32,10 @@ from strandline.controller.commands import Refused
 from strandline.controller.decision import leaving_of
 from strandline.controller.outage_commands import DomainNote, NoteOutages
 from strandline.controller.outages.alarms import Alarm, Alarms
-from strandline.controller.outages.bucket_lists import BucketAlarms, bucket_faults
+from strandline.controller.outages.bucket_lists import bucket_faults
+from strandline.controller.outages.election_timeouts import timeout_faults
+from strandline.controller.outages.fault_alarms import FaultAlarms
+from strandline.controller.outages.happenings import Happening, Kind
 from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
 from strandline.controller.outages.leaderless import Leaderless
 from strandline.controller.outages.marks import configured
@@ -88,17 +92,28 @@ class OutageWatch:
         self.judgement = Judgement()
         self._outages, self._alarms = Outages(), Alarms()
         self.voting = VotingAlarms()
-        self.bucket_lists = BucketAlarms()
+        self.bucket_lists = FaultAlarms(
+            Kind.TIERED_BUCKETS, noun="bucket", over="all brokers use it"
+        )
+        self.settings = FaultAlarms(
+            Kind.SETTINGS, noun="setting", over="leases hold with the values of all brokers"
+        )
         # {broker that reported: (when, which brokers it hears)}
         self._hears_of: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
         # {broker that reported: (when, the groups that it leads and refuses acks=all for)}
         self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
-        # {broker that reported: (when, its report)}, for what it says of tiered storage
-        self._tiered: dict[BrokerId, tuple[int, Report]] = {}
+        # {broker that reported: (when, its report)}, for what it says of tiered storage and of
+        # its file
+        self._reports: dict[BrokerId, tuple[int, Report]] = {}
         self._leaderless, self._too_few = Leaderless(VALID_MS), TooFew()
         self._asked_ms: int | None = None
         # (version of the cluster, the brokers that have or get a replica then)
         self._hosting: tuple[int, frozenset[BrokerId]] | None = None
+
+    @property
+    def fault_happenings(self) -> list[Happening]:
+        """The reported alarms about what brokers' files have in common."""
+        return [*self.bucket_lists.happenings, *self.settings.happenings]
 
     def stop(self) -> None:
         """Ask no broker any more."""
@@ -145,6 +160,7 @@ class OutageWatch:
                 **self._late(now),
             ),
             *self.bucket_lists.step(now, self._bucket_faults(now)),
+            *self.settings.step(now, self._timeout_faults(now)),
         ):
             self._raise(alarm)
         self._note(found)
@@ -211,7 +227,7 @@ class OutageWatch:
         """What leaders report of tiered storage; and when the first disk, of those that such a
         partition has a replica on, or the first limit is full."""
         reports = {
-            broker: one for broker, (at_ms, one) in self._tiered.items() if now - at_ms < VALID_MS
+            broker: one for broker, (at_ms, one) in self._reports.items() if now - at_ms < VALID_MS
         }
         lagging = frozenset(group for one in reports.values() for group in one.lagging)
         groups = self._controller.cluster.groups
@@ -229,8 +245,19 @@ class OutageWatch:
         return bucket_faults(
             {
                 broker: one.buckets
-                for broker, (at_ms, one) in self._tiered.items()
+                for broker, (at_ms, one) in self._reports.items()
                 if broker in known and now - at_ms < VALID_MS and one.buckets is not None
+            }
+        )
+
+    def _timeout_faults(self, now: int) -> dict[str, str]:
+        """{key: what is wrong with it}, by recent reports of registered brokers."""
+        known = self._controller.cluster.brokers
+        return timeout_faults(
+            {
+                broker: one.election_timeout_ms
+                for broker, (at_ms, one) in self._reports.items()
+                if broker in known and now - at_ms < VALID_MS and one.election_timeout_ms
             }
         )
 
@@ -273,7 +300,7 @@ class OutageWatch:
             if report.hears is not None:
                 hears[broker] = now, frozenset(report.hears)
             refusing[broker] = now, report.refusing
-            self._tiered[broker] = now, report
+            self._reports[broker] = now, report
             leaderless.note(broker, now, report.leaderless)
 
     def _note(self, found: Judgement) -> None:

@@ -131,6 +131,9 @@ class Reporting:
             full=full,
             full_in_ms=-1 if full_in_ms is None else full_in_ms,
             buckets=self.buckets() if question.refuses else None,
+            election_timeout_ms=self._replication.settings.election_timeout_ms
+            if question.refuses
+            else 0,
         )
 
     def _leaderless(self) -> tuple[GroupId, ...]:

@@ -22,6 +22,7 @@ from strandline.protocol.messages.describe_zones import ZoneHappening
 
 TOPICS_SHOWN_MAX = 5
 TIERED_BUCKETS = "tiered-buckets"
+SETTINGS = "settings-differ"
 LOW_QUORUM, TIERED_LAG, TIERED_FULL = "low-quorum", "tiered-lag", "tiered-full"
 """The controller's report of partitions that reject acks=all."""
 OUTAGES = ("broker", "zone", "region", "network-cut", "planned")
@@ -210,7 +211,7 @@ def _at_risk(found: ClusterStatus) -> Iterator[str]:
         yield f"observers stand in for voters: {counted(best.observers_vote_count, 'partition')}"
     for lost in split_leaderless(found)[1]:
         yield f"{_lost_logs(lost)}: no leader by itself"
-    yield from (one.text for one in _happenings(found, TIERED_LAG, TIERED_BUCKETS))
+    yield from (one.text for one in _happenings(found, TIERED_LAG, TIERED_BUCKETS, SETTINGS))
 
 
 def _lost_logs(lost: LostLogs) -> str:
@@ -325,6 +326,8 @@ def _to_type(found: ClusterStatus) -> Iterator[str]:
     held = [brokers for fate, _, brokers in _fates(found) if fate == "held"]
     if held or any(True for _ in _happenings(found, *OUTAGES)):
         yield f"{name} zone status    # the outage by zones, and what `zone release` would start"
+    if any(True for _ in _happenings(found, SETTINGS)):
+        yield f"{name} doctor settings    # which brokers differ, and what to do"
 
 
 def _to_type_of_lost_logs(lost: Sequence[LostLogs], *, has_controller: bool) -> Iterator[str]:

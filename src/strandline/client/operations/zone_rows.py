@@ -12,7 +12,7 @@ from strandline.controller.outages.voting import CLASSES
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_zones import DescribedZone, DescribeZonesResponse
 
-ELSEWHERE = (*CLASSES, Kind.TIERED_BUCKETS)
+ELSEWHERE = (*CLASSES, Kind.TIERED_BUCKETS, Kind.SETTINGS)
 """The classes of reports that are not about places."""
 CALM = "All zones and regions are up."
 UNSETTLED = (

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     TIERED_LAG = "tiered-lag"
     TIERED_BUCKETS = "tiered-buckets"
     TIERED_FULL = "tiered-full"
+    SETTINGS = "settings-differ"
 
 
 @dataclass(frozen=True, slots=True)
