@@ -140,13 +140,13 @@ def test_a_connection_beyond_the_rate_of_its_address_is_closed_after_the_delay()
             return 0 if self.seen == 1 else 50
 
     async def scenario(world: World) -> None:
-        world.server._address_rates = cast(AddressRates, Strict())
+        world.server._admission._address_rates = cast(AddressRates, Strict())
         first, second = await world.connect(), await world.connect()
         first.send(ECHO, 1)
         assert (await first.receive())[0] == 1
         assert await second.is_closed()
         assert world.server.refused_connections["address-rate"] == 1
-        assert not world.server._delayed
+        assert not world.server._admission._delayed
 
     run(scenario)
 

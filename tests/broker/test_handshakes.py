@@ -345,7 +345,7 @@ def test_a_handshake_that_fails_unforeseen_holds_up_no_other(tmp_path: Path) -> 
     context = client_tls(authority.trust)
 
     async def scenario(world: World) -> None:
-        handshakes = world.server._handshakes
+        handshakes = world.server._admission._handshakes
         plain, failures = handshakes.on_done, ["no such name"]
 
         def on_done(sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:

@@ -13,8 +13,8 @@ from strandline.broker.operations.isolation import (
     DURATION_MS_MIN,
     Isolation,
 )
-from strandline.broker.server import server
-from strandline.broker.server.server import ISOLATE_KEY
+from strandline.broker.server import admission
+from strandline.broker.server.admission import ISOLATE_KEY
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.isolate_broker import (
     IsolateBrokerRequest,
@@ -180,8 +180,8 @@ def test_a_broker_that_is_cut_off_takes_the_request_that_ends_it_and_no_other() 
 def test_a_broker_that_is_cut_off_keeps_few_connections_open_and_not_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server, "REFUSED_OPEN_MAX", 2)
-    monkeypatch.setattr(server, "REFUSED_OPEN_MS", 50)
+    monkeypatch.setattr(admission, "REFUSED_OPEN_MAX", 2)
+    monkeypatch.setattr(admission, "REFUSED_OPEN_MS", 50)
 
     async def scenario(world: World) -> None:
         world.server.refuse(is_refusing=True)

@@ -1,6 +1,7 @@
 """Client connections: frames in, ordered answers out.
 
 Map:    server.py           connections of all listeners; sweeps idle ones
+        admission.py        which clients come in
         listening.py        one socket that accepts clients
         connection.py       one client
         connection_counts.py  connections of one address, or of one user

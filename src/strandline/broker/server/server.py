@@ -1,7 +1,7 @@
 """Serves the Kafka clients of all listeners and keeps their connections within the broker's bounds.
 
 Why:    one client, or a thousand, may use up neither the memory nor the time of the broker.
-How:    Clients come from listening ports, those with TLS by way of a handshake. Above a bound on
+How:    Clients come from listening ports, as far as `admission` lets them in. Above a bound on
         bytes, connections pause until there is room. A sweep closes idle and stalled ones. It uses
         sockets and the running loop, so it exists in the real world only: the simulator hands
         frames to the router itself.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -20,48 +19,20 @@ from strandline.base.clock import Clock
 from strandline.broker.operations.log_budget import LogBudget
 from strandline.broker.operations.ticker import Ticker
 from strandline.broker.quotas.address_rates import AddressRates
+from strandline.broker.server.admission import Admission
 from strandline.broker.server.connection import ClientStream, Connection, RequestRouter
-from strandline.broker.server.connection_counts import ConnectionCounts
 from strandline.broker.server.connection_rate import ConnectionRate
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import ListenerTerms, ListeningPort, claim_port
-from strandline.network.handshakes import Handshakes
-from strandline.network.streams import TlsStream
-from strandline.protocol.apis import API_KEYS
 from strandline.security.audit.audit_log import AuditLog
-from strandline.security.audit.event import AuditEvent, EventKind
-from strandline.security.session import ANONYMOUS, Session
+from strandline.security.session import Session
 
 SWEEP_INTERVAL_MS = 1_000
-ISOLATE_KEY = API_KEYS["IsolateBroker"]
-REFUSED_OPEN_MS = 1_000
-"""How long a broker that is cut off keeps a connection open: for the request to end this."""
-REFUSED_OPEN_MAX = 16
-"""And so many at the same time."""
-DELAYED_MAX = 1_000
-"""Connections beyond the rates of their addresses that wait for their end; more end at once."""
-BY_CERTIFICATE = "TLS"
-"""The mechanism of a client's certificate, as the audit log names it."""
 RESUME_RATIO_PERCENT = 75
 """Paused connections are read again once at most this share of the bound is in use."""
 
 _log = logging.getLogger("strandline.broker")
-
-
-def has_user(session: Session) -> bool:
-    """Whether the client has proved who it is."""
-    return session.is_authenticated and session.principal is not ANONYMOUS
-
-
-def of_user(session: Session) -> str:
-    """What a line of the log says of connections of the user."""
-    return f"of {session.principal}"
-
-
-def of_address(session: Session) -> str:
-    """The same of the client's address."""
-    return f"from {session.host}"
 
 
 class Memory(Protocol):
@@ -94,42 +65,27 @@ class Server:
         self.inflight_bytes = 0
         self.partial_bytes = 0
         self.port = 0
-        self._refused_count = 0
         self._clock = clock
         self.now_ms = clock.monotonic_ms
         self.at_pass_end = clock.at_pass_end
         self._memory = memory
-        self._audit = audit
-        self.accepted_count = 0
-        self._address_rates = address_rates
-        self._fast_count = 0
-        # Connections beyond the rate of their address, until they are closed.
-        self._delayed: set[socket.socket] = set()
         self._connections: set[Connection] = set()
-        # Those that have not logged in, in the order in which they were opened: {connection: None}.
-        self._unknown: dict[Connection, None] = {}
         # In the order in which they paused, for want of room: {connection: None}.
         self._paused: dict[Connection, None] = {}
         # Those whose clients are over a quota: no room makes them read.
         self._muted: dict[Connection, None] = {}
         self._is_waiting_for_memory = False
         self._is_resume_due = False
-        self._is_refusing = False
         self._ports: list[ListeningPort] = []
         self._lines = LogBudget(_log, clock.monotonic_ms)
-        self._of_address = self._counts(
-            limits.connection_count_per_address_max, "connection_count_per_address_max"
-        )
-        # Without those of clients that have no user.
-        self._of_user = self._counts(
-            limits.connection_count_per_user_max, "connection_count_per_user_max"
-        )
-        self._handshakes: Handshakes[ListenerTerms] = Handshakes(
-            timeout_ms=limits.handshake_ms,
-            count_max=limits.handshake_count_max,
-            context_of=ListenerTerms.context,
-            on_done=self._on_handshake,
-            on_refused=self._tell_refused,
+        self._admission = Admission(
+            clock,
+            limits,
+            self._open,
+            connection_count=lambda: len(self._connections),
+            lines=self._lines,
+            audit=audit,
+            address_rates=address_rates,
         )
         self._sweeping = Ticker(
             clock,
@@ -147,12 +103,12 @@ class Server:
     @property
     def refused_connections(self) -> dict[str, int]:
         """Connections that were refused: {the limit: how many}."""
-        return {
-            "broker": self._refused_count,
-            "address": self._of_address.refused_count,
-            "user": self._of_user.refused_count,
-            "address-rate": self._fast_count,
-        }
+        return self._admission.refused_connections
+
+    @property
+    def accepted_count(self) -> int:
+        """Connections that have come, admitted or not."""
+        return self._admission.accepted_count
 
     @property
     def muted_count(self) -> int:
@@ -180,7 +136,7 @@ class Server:
             sock,
             terms or ListenerTerms(),
             clock=self._clock,
-            on_accepted=self._on_accepted,
+            on_accepted=self._admission.on_accepted,
             rates=rates,
         )
         self._ports.append(listening)
@@ -194,18 +150,15 @@ class Server:
         for listening in self._ports:
             listening.close()
         self._ports.clear()
-        self._handshakes.stop()
+        self._admission.stop()
         for connection in list(self._connections):
             connection.close()
-        for sock in list(self._delayed):
-            self._end_delayed(sock)
 
     def refuse(self, *, is_refusing: bool) -> None:
         """Close every connection and refuse new ones, but for the request that ends a drill; or
         accept them again."""
-        self._is_refusing = is_refusing
+        self._admission.refuse(is_refusing=is_refusing)
         if is_refusing:
-            self._handshakes.stop()
             for connection in list(self._connections):
                 connection.close()
 
@@ -271,21 +224,13 @@ class Server:
     def on_authenticated(self, connection: Connection, before: Session) -> None:
         """The client has logged in; for the first time, if the session `before` was not
         authenticated."""
-        self._unknown.pop(connection, None)
-        if not before.is_authenticated:
-            is_refused = self._is_user_refused(connection.session)
-            self._count_user(connection.session)
-            if is_refused:
-                connection.close()
+        self._admission.on_authenticated(connection, before)
 
     def on_closed(self, connection: Connection) -> None:
         """The connection is no more."""
         if connection in self._connections:
             self._connections.discard(connection)
-            self._of_address.remove(of_address(connection.session))
-            if has_user(connection.session):
-                self._of_user.remove(of_user(connection.session))
-        self._unknown.pop(connection, None)
+            self._admission.on_closed(connection)
         self._paused.pop(connection, None)
         self._muted.pop(connection, None)
 
@@ -307,80 +252,10 @@ class Server:
         for connection in list(self._paused):
             connection.resume()
 
-    def _on_accepted(self, sock: socket.socket, host: str, terms: ListenerTerms) -> None:
-        open_count = len(self._connections) + self._handshakes.count + len(self._delayed)
-        self.accepted_count += 1
-        delay_ms = 0 if self._address_rates is None else self._address_rates.delay_ms(host)
-        if self._is_refusing and open_count >= REFUSED_OPEN_MAX:
-            sock.close()
-        elif open_count >= self.limits.connection_count_max:
-            sock.close()
-            self._refused_count += 1
-            text = "refused a connection from %s: %d are open, the limit"
-            self._lines.write(logging.WARNING, text, host, open_count)
-        elif delay_ms:
-            self._end_later(sock, host, delay_ms)
-        elif self._is_address_refused(host):
-            sock.close()
-        elif terms.tls is not None:
-            self._handshakes.begin(sock, host, terms)
-        else:
-            self._add(sock, terms.plain_session(host))
-
-    def _end_later(self, sock: socket.socket, host: str, delay_ms: int) -> None:
-        """Close a connection that came faster than the rate of its address, after a delay."""
-        self._fast_count += 1
-        text = "refused a connection from %s: more came in a second than its quota allows"
-        self._lines.write(logging.INFO, text, host)
-        if len(self._delayed) >= DELAYED_MAX:
-            sock.close()
-            return
-        self._delayed.add(sock)
-        self._clock.call_later(delay_ms, lambda: self._end_delayed(sock))
-
-    def _end_delayed(self, sock: socket.socket) -> None:
-        self._delayed.discard(sock)
-        sock.close()
-
-    def _is_address_refused(self, host: str) -> bool:
-        """Whether the address has all the connections that it may have."""
-        if self._of_address.count_max >= self.limits.connection_count_max:
-            return False  # The limit of all connections is reached first.
-        return self._of_address.refuses(f"from {host}", beside=self._handshakes.count_of(host))
-
-    def _is_user_refused(self, session: Session) -> bool:
-        """Whether the client's user has all the connections that it may have."""
-        return has_user(session) and self._of_user.refuses(of_user(session))
-
-    def _on_handshake(self, sock: ssl.SSLSocket, host: str, terms: ListenerTerms) -> None:
-        """A client has proved what its listener wants. Raises ValueError if it may not come in."""
-        session = terms.session(sock, host)
-        if session.principal is not ANONYMOUS:
-            self._audit_login(terms, host, principal=str(session.principal))
-        if self._is_user_refused(session):
-            sock.close()
-        else:
-            self._add(TlsStream(sock), session)
-
-    def _add(self, stream: ClientStream, session: Session) -> None:
-        only_key = ISOLATE_KEY if self._is_refusing else None
+    def _open(self, stream: ClientStream, session: Session, *, only_key: int | None) -> Connection:
         connection = Connection(stream, self, session, only_key=only_key)
         self._connections.add(connection)
-        self._of_address.add(of_address(session))
-        self._count_user(session)
-        if not session.is_authenticated:
-            self._note_unknown(connection)
-        if not self._is_refusing:
-            return
-        self._clock.call_later(REFUSED_OPEN_MS, connection.close)
-
-    def _note_unknown(self, connection: Connection) -> None:
-        """Make room for a client that has yet to log in, at the cost of the one that has taken the
-        longest time for it."""
-        if len(self._unknown) >= self.limits.login_count_max:
-            slowest = next(iter(self._unknown))
-            slowest.close(f"more than {self.limits.login_count_max} clients have not logged in")
-        self._unknown[connection] = None
+        return connection
 
     def _sweep(self) -> None:
         """Close connections that are idle, do not log in, take no answers, or whose client is
@@ -395,37 +270,3 @@ class Server:
                 connection.close(f"no login within {self.limits.login_ms} ms")
         for connection in [*self._paused, *self._muted]:
             connection.close_if_left()
-
-    def _counts(self, count_max: int, limit_key: str) -> ConnectionCounts:
-        return ConnectionCounts(
-            count_max=count_max,
-            limit_key=limit_key,
-            tell=lambda line: self._lines.write(logging.WARNING, "%s", line),
-            now_ms=self._clock.monotonic_ms,
-        )
-
-    def _count_user(self, session: Session) -> None:
-        if has_user(session):
-            self._of_user.add(of_user(session))
-
-    def _tell_refused(self, host: str, terms: ListenerTerms, reason: str) -> None:
-        text = "closed the connection from %s at listener %s: %s"
-        self._lines.write(logging.INFO, text, host, terms.name, reason)
-        self._audit_login(terms, host, refusal=reason)
-
-    def _audit_login(
-        self, terms: ListenerTerms, host: str, *, principal: str = "", refusal: str = ""
-    ) -> None:
-        """A line about a client's certificate. `refusal`: why it may not come in."""
-        if self._audit is not None:
-            self._audit.add(
-                AuditEvent(
-                    kind=EventKind.LOGIN,
-                    is_allowed=not refusal,
-                    principal=principal,
-                    listener=terms.name,
-                    address=host,
-                    mechanism=BY_CERTIFICATE,
-                    details=(("reason", refusal),) if refusal else (),
-                )
-            )
