@@ -75,10 +75,10 @@ def test_requests_that_have_come_with_the_one_that_mutes_wait_too() -> None:
         assert await client.receive() == (1, b"first")
         await world.settle()
         assert b"second" not in world.desk.seen
-        (one,) = (each for each in world.server._connections if each._muting is not None)
+        (one,) = (each for each in world.server._connections if each.is_muted)
         one.mute(1)  # A shorter time changes nothing.
-        assert one._muted_until_ms > world.server.now_ms() + LONG_MS // 2
-        one._unmute()
+        assert world.server._muted._muted[one][0] > world.server.now_ms() + LONG_MS // 2
+        world.server._muted._unmute(one)
         assert await client.receive() == (2, b"second")
 
     run(scenario)
@@ -98,7 +98,7 @@ def test_room_does_not_make_it_read() -> None:
         await world.settle()
         assert b"later" not in world.desk.seen
         assert world.server.muted_count == 1
-        connection._unmute()
+        world.server._muted._unmute(connection)
         assert not connection.is_paused
 
     run(scenario)
@@ -116,7 +116,7 @@ def test_a_paused_connection_that_is_muted_waits_for_both() -> None:
         assert connection in world.server._paused
         connection.mute(LONG_MS)
         assert connection not in world.server._paused
-        connection._unmute()
+        world.server._muted._unmute(connection)
         assert connection in world.server._paused
         world.desk.blocked[0].respond((b"answer",))
         assert await client.receive() == (1, b"answer")
@@ -136,7 +136,7 @@ def test_it_is_closed_when_its_client_goes() -> None:
             while not connection.is_closed:
                 world.server._sweep()
                 await asyncio.sleep(0)
-        assert connection._muting is None
+        assert world.server.muted_count == 0
 
     run(scenario)
 
@@ -149,7 +149,7 @@ def test_it_is_not_idle_meanwhile() -> None:
         connection.last_active_ms = max(connection.last_active_ms, world.server.now_ms() - LONG_MS)
         world.server._sweep()
         assert not connection.is_closed
-        connection._unmute()
+        world.server._muted._unmute(connection)
 
     run(scenario, limits=ServerLimits(connection_idle_ms=1))
 
@@ -163,8 +163,8 @@ def test_closing_it_ends_the_muting(is_paused: bool) -> None:
             await world.settle()
         assert connection.is_paused is is_paused
         connection.close()
-        assert connection._muting is None
+        assert world.server.muted_count == 0
         connection.mute(LONG_MS)
-        assert connection._muting is None
+        assert world.server.muted_count == 0
 
     run(scenario)

@@ -4,6 +4,7 @@ Map:    server.py           connections of all listeners; sweeps idle ones
         admission.py        which clients come in
         listening.py        one socket that accepts clients
         connection.py       one client
+        muting.py           connections of clients over a quota
         connection_counts.py  connections of one address, or of one user
         connection_rate.py  how many connections are accepted in a second
         inbox.py            bytes received, cut into frames

@@ -97,11 +97,8 @@ class ConnectionOwner(Protocol):
     def on_resumed(self, connection: Connection) -> None:
         """The connection is read again."""
 
-    def on_muted(self, connection: Connection) -> None:
-        """The connection is not read for a time, whatever room there is."""
-
-    def on_unmuted(self, connection: Connection) -> None:
-        """That time is over."""
+    def mute(self, connection: Connection, duration_ms: int) -> None:
+        """Call its `unmute` after this time, and not before; it is `is_muted` until then."""
 
     def on_authenticated(self, connection: Connection, before: Session) -> None:
         """The client has logged in, for the first time or again; it had the session `before`."""
@@ -132,6 +129,8 @@ class Connection:
         self.number = next(_numbers)
         self.is_closed = False
         self.is_paused = False
+        # Whether its client is over a quota: whatever room there is, it is not read. See `muting`.
+        self.is_muted = False
         # Whether it has ever produced: then it also pauses for replication's memory.
         self.is_producer = False
         self.last_active_ms = owner.now_ms()
@@ -159,9 +158,6 @@ class Connection:
         self._partial_bytes = 0
         # The quotas of the last request's client: reading and writing take the loop's time, too.
         self._limits: ClientLimits | None = None
-        # While it is muted: ends that.
-        self._muting: asyncio.TimerHandle | None = None
-        self._muted_until_ms = 0
         self._is_taking = False
         self._is_writing = False
         self._loop = asyncio.get_running_loop()
@@ -197,9 +193,6 @@ class Connection:
             self._loop.remove_reader(self._fd)
         if self._is_writing:
             self._loop.remove_writer(self._fd)
-        if self._muting is not None:
-            self._muting.cancel()
-            self._muting = None
         self._stream.close()
         self._outbox.clear()
         pending, self._pending = self._pending, deque()
@@ -242,7 +235,7 @@ class Connection:
 
     def resume(self) -> None:
         """Read again, if there is room."""
-        if self.is_closed or not self.is_paused or self._muting is not None:
+        if self.is_closed or not self.is_paused or self.is_muted:
             return
         if not self._has_room():
             self._owner.on_paused(self)  # What it waits for may be another bound by now.
@@ -328,28 +321,18 @@ class Connection:
         return self._has_own_room() and self._owner.has_room(is_producer=self.is_producer)
 
     def mute(self, duration_ms: int) -> None:
-        """See `context.AnswerSink`. Requests in work go on, and answers leave."""
-        if self.is_closed:
-            return
-        until_ms = self._owner.now_ms() + duration_ms
-        if self._muting is not None:
-            if self._muted_until_ms >= until_ms:
-                return
-            self._muting.cancel()
-        else:
-            self._owner.on_muted(self)
-        self._muted_until_ms = until_ms
-        self.last_active_ms = max(self.last_active_ms, until_ms)  # It is not idle meanwhile.
-        self._muting = self._loop.call_later(duration_ms / 1_000, self._unmute)
+        """See `context.AnswerSink`."""
+        if not self.is_closed:
+            self._owner.mute(self, duration_ms)
 
-    def _unmute(self) -> None:
-        self._muting = None
-        self._owner.on_unmuted(self)
+    def unmute(self) -> None:
+        """Read again, if there is room: the client has waited."""
+        self.is_muted = False
         if self.is_paused:
             self.resume()
 
     def _has_own_room(self) -> bool:
-        if self._muting is not None:
+        if self.is_muted:
             return False
         blocked = self._blocked
         if blocked is not None:
@@ -371,7 +354,7 @@ class Connection:
         if not self.is_paused:
             self.is_paused = True
             self._loop.remove_reader(self._fd)
-            if self._muting is None:
+            if not self.is_muted:
                 self._owner.on_paused(self)
 
     # ---- writing -------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from strandline.broker.server.connection_rate import ConnectionRate
 from strandline.broker.server.inbox import Scratch
 from strandline.broker.server.limits import ServerLimits
 from strandline.broker.server.listening import ListenerTerms, ListeningPort, claim_port
+from strandline.broker.server.muting import MutedConnections
 from strandline.security.audit.audit_log import AuditLog
 from strandline.security.session import Session
 
@@ -72,8 +73,7 @@ class Server:
         self._connections: set[Connection] = set()
         # In the order in which they paused, for want of room: {connection: None}.
         self._paused: dict[Connection, None] = {}
-        # Those whose clients are over a quota: no room makes them read.
-        self._muted: dict[Connection, None] = {}
+        self._muted = MutedConnections(clock)
         self._is_waiting_for_memory = False
         self._is_resume_due = False
         self._ports: list[ListeningPort] = []
@@ -212,14 +212,10 @@ class Server:
         """The connection reads again."""
         self._paused.pop(connection, None)
 
-    def on_muted(self, connection: Connection) -> None:
-        """The client is over a quota."""
+    def mute(self, connection: Connection, duration_ms: int) -> None:
+        """The client is over a quota: no room makes the connection read."""
         self._paused.pop(connection, None)
-        self._muted[connection] = None
-
-    def on_unmuted(self, connection: Connection) -> None:
-        """It has waited."""
-        self._muted.pop(connection, None)
+        self._muted.mute(connection, duration_ms)
 
     def on_authenticated(self, connection: Connection, before: Session) -> None:
         """The client has logged in; for the first time, if the session `before` was not
@@ -232,7 +228,7 @@ class Server:
             self._connections.discard(connection)
             self._admission.on_closed(connection)
         self._paused.pop(connection, None)
-        self._muted.pop(connection, None)
+        self._muted.forget(connection)
 
     # ---- its own work ---------------------------------------------------------------------
 
