@@ -120,6 +120,10 @@ class RaftState:
         leader_state = self.leader_state
         return leader_state is not None and self.commit >= leader_state.first_index
 
+    def still_leads(self, leader_state: LeaderState) -> bool:
+        """Whether the leadership that has this state goes on."""
+        return self.leader_state is leader_state
+
     def send(self, to: BrokerId, message: Message) -> None:
         """Emit a message."""
         self.effects.append(Send(to, message))

@@ -279,7 +279,7 @@ class Connection:
                     self._blocked = context
                 if not self._has_own_room():
                     self._collect_answers()
-                    if self.is_closed:
+                    if self._is_closed_now():
                         return
                     if not self._has_room():
                         self._pause()
@@ -299,6 +299,10 @@ class Connection:
         if pending and pending[0].is_answered:
             self._collect_answers()
         self._note_inflight()
+
+    def _is_closed_now(self) -> bool:
+        """As a call, because type checkers take `is_closed` for what it was before an answer."""
+        return self.is_closed
 
     def _note_inflight(self) -> None:
         """Report to the owner the bytes of requests that came and of answers that left, once for

@@ -98,8 +98,14 @@ class Parked:
         changed, self._changed = self._changed, []
         if self._check(changed):
             self._end()
-        if self._is_over:
-            return
+        if not self._is_over_now():
+            self._watch_again(changed)
+
+    def _is_over_now(self) -> bool:
+        """As a call, because type checkers take `_is_over` for what it was before `_check`."""
+        return self._is_over
+
+    def _watch_again(self, changed: Sequence[int]) -> None:
         for position in changed:
             self._watches[position] = self._watched[position].watch(self._on_change(position))
 

@@ -54,7 +54,7 @@ class Replies:
                 return
             if leader_state.transferring_to == sender:
                 self._transfers.advance(leader_state, progress)
-                if state.leader_state is not leader_state:
+                if not state.still_leads(leader_state):
                     return
         else:
             self._leading.on_refused(progress, message)

@@ -94,7 +94,7 @@ class Compactor:
         except StorageError as error:
             replica.on_unreadable(error)
         except OSError as error:
-            if log.failed:
+            if replica.log.failed:
                 replica.fail(error)
             else:
                 _log.warning("%s: not compacted for now: %s", replica.name, error)

@@ -269,7 +269,7 @@ class ReplicaDriver(ReplicaState):
                 if entries is None or self._has_place(entries):
                     self.is_busy = True
                     self._perform(self.raft.step(event), 0, entries)
-                waiting = self._next_pending() if self._pending and not self.is_busy else None
+                waiting = self._next_pending() if self._pending else None
                 if waiting is None:
                     return
                 event, entries = waiting
@@ -286,8 +286,9 @@ class ReplicaDriver(ReplicaState):
         return True
 
     def _next_pending(self) -> tuple[Event, Entries | None] | None:
-        """The next event that waited, judged by what is known now; None if there is none."""
-        while self._pending:
+        """The next event that waited, judged by what is known now; None if there is none, or while
+        the replica is busy."""
+        while self._pending and not self.is_busy:
             event, entries = self._pending.popleft()
             # Heartbeats did not wait: their senders were told that no other replica gets a vote.
             if isinstance(event, Received):
@@ -336,7 +337,7 @@ class ReplicaDriver(ReplicaState):
             if isinstance(effect, ResetLog):
                 self._reset_log(effect)
             self._perform(effects, position + 1, entries)
-            waiting = None if self.is_busy else self._next_pending()
+            waiting = self._next_pending()
         except (OSError, StorageError) as failure:
             self._on_undone(failure)
             return
