@@ -22,7 +22,7 @@ from strandline.admin.http_server import (
 )
 
 TEXT = [b"one 1\n", b"two 2\n" * 1_000]
-WAIT_S = 20
+WAIT_S = 60
 
 
 _loop_factory: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop]

@@ -20,7 +20,7 @@ from strandline.protocol.apis import APIS
 from strandline.replication.memory_budget import MemoryBudget
 from strandline.security.session import Session
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 FETCH_HELD, HELD, FILE, ECHO, SILENT, BROKEN, BUG = 1, 2, 3, 8, 18, 99, 98
 PRODUCE = 0
 

@@ -283,7 +283,7 @@ def test_an_idle_connection_is_closed_and_one_with_work_is_not() -> None:
         world.desk.blocked[0].respond((b"still here",))
         assert await busy.receive() == (1, b"still here")
 
-    run(scenario, limits=ServerLimits(connection_idle_ms=100))
+    run(scenario, limits=ServerLimits(connection_idle_ms=1_000))
 
 
 LOGINS = ListenerTerms(has_logins=True)

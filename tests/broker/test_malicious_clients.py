@@ -40,7 +40,7 @@ from strandline.protocol.messages.produce import (
 from strandline.protocol.table import Message
 from strandline.replication.memory_budget import MemoryBudget
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 R = TypeVar("R", bound=Message)
 
 

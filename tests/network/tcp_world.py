@@ -9,7 +9,7 @@ from strandline.network.tcp import TcpNetwork
 from strandline.security.peers import PeerTls
 
 ONE, TWO = BrokerId(1), BrokerId(2)
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 class Recorder:

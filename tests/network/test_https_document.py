@@ -14,7 +14,10 @@ from strandline.security.authority import Authority
 
 OK = b"HTTP/1.1 200 OK\r\n"
 PLAIN = ssl.create_default_context()
-DEADLINE_MS = 200
+DEADLINE_MS = 30_000
+"""Longer than any answer takes."""
+SHORT_MS = 200
+"""For servers whose answer never ends."""
 CHUNK = b"10\r\n" + b"x" * 16 + b"\r\n"
 
 
@@ -46,9 +49,15 @@ def served(
             thread.join()
 
 
-def get(port: int, *, context: ssl.SSLContext = PLAIN, scheme: str = "http") -> bytes:
+def get(
+    port: int,
+    *,
+    context: ssl.SSLContext = PLAIN,
+    scheme: str = "http",
+    deadline_ms: int = DEADLINE_MS,
+) -> bytes:
     url = f"{scheme}://localhost:{port}/keys?a=b"
-    return fetch(url, context=context, deadline_ms=DEADLINE_MS, bytes_max=1_000)
+    return fetch(url, context=context, deadline_ms=deadline_ms, bytes_max=1_000)
 
 
 def test_a_document_is_fetched_over_tls_of_a_trusted_authority(tmp_path: Path) -> None:
@@ -98,7 +107,7 @@ def test_what_is_no_document(answer: bytes, reason: str) -> None:
         served(lambda sock: sock.sendall(answer)) as (port, _),
         pytest.raises(FetchError, match=reason) as raised,
     ):
-        get(port)
+        get(port, deadline_ms=SHORT_MS if "whole answer" in reason else DEADLINE_MS)
     assert str(raised.value).startswith(f"http://localhost:{port}/keys")
 
 
@@ -114,7 +123,7 @@ def test_a_server_that_sends_drop_by_drop_is_cut_off() -> None:
     with served(drip) as (port, _):
         try:
             with pytest.raises(FetchError, match="no whole answer within"):
-                get(port)
+                get(port, deadline_ms=SHORT_MS)
         finally:
             cut.set()
 

@@ -19,7 +19,7 @@ from strandline.network.replies import Replies
 from strandline.network.tcp import TcpNetwork
 
 ONE, TWO = BrokerId(1), BrokerId(2)
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 class FromTheSamePort(socket.socket):

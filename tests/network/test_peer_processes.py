@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from tests.network.tcp_world import ONE, TWO, Recorder, endpoint
+from tests.network.tcp_world import DEADLINE_S, ONE, TWO, Recorder, endpoint
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
@@ -154,7 +154,7 @@ async def broker_two() -> tuple[TcpNetwork, Replying]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         while not condition():
             await asyncio.sleep(0.01)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from tests.network.tcp_world import ONE, TWO, Recorder, endpoint
+from tests.network.tcp_world import DEADLINE_S, ONE, TWO, Recorder, endpoint
 
 from strandline.base.errors import OperatorError
 from strandline.base.network import Lane
@@ -60,7 +60,7 @@ async def stays_unheard(
 ) -> None:
     """The first endpoint tries, the refusal is told, and nothing was heard."""
     one[0].set_peer(broker, "127.0.0.1", two[0].port)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         while not told():
             one[0].send(broker, Lane.CONTROL, [b"hello"])
             await asyncio.sleep(0.01)

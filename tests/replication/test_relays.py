@@ -79,8 +79,9 @@ async def all_have(leader: Replica, *hosts: Host) -> None:
         assert contents(host.replica) == contents(leader)
 
 
-def test_a_relay_hands_on_what_it_is_sent(tmp_path: Path) -> None:
+def test_a_relay_hands_on_what_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Byte for byte, and for each follower that was named."""
+    monkeypatch.setattr(relays, "SLACK_MS", 20_000)
 
     async def scenario() -> None:
         async with stretched(tmp_path) as (leader, near, behind):
@@ -119,11 +120,15 @@ def test_what_leaves_first_on_a_new_connection_is_not_judged_by_the_rate_of_befo
     assert is_stuck_after(1_500)
 
 
-def test_what_a_relay_cannot_hand_on_is_sent_directly(tmp_path: Path) -> None:
+def test_what_a_relay_cannot_hand_on_is_sent_directly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says so, and its leader does not use it for some time."""
+    monkeypatch.setattr(relays, "SLACK_MS", 20_000)
 
     async def scenario() -> None:
         async with stretched(tmp_path) as (leader, near, behind):
+            monkeypatch.setattr(relays, "DETOUR_FIRST_MS", 60_000)
             near.network.remove_peer(behind.broker)
             before = near.replication.relaying.relayed_bytes
             for number in range(10):

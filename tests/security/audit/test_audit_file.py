@@ -16,7 +16,7 @@ from strandline.security.audit.audit_file import AuditFile
 from strandline.security.audit.audit_log import AuditLog
 from strandline.security.audit.event import EventKind
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 class RealTime:

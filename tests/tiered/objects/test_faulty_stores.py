@@ -15,6 +15,8 @@ from strandline.tiered.objects.store import ObjectExistsError, StoreError
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>topsecret</Message></Error>"
 UNKNOWN_USER = b"<Error><Code>XAdminUserNotFound</Code></Error>"
 Check = Callable[[BucketStore, FaultyProxy], Awaitable[None]]
+GIVEN_UP_MS = 2_000
+"""A request that hangs is waited for so long; the next one must be answered in that time."""
 
 
 def behind_proxy(port: int, opener: Opener, check: Check, *, timeout_ms: int = 4_000) -> None:
@@ -50,7 +52,7 @@ def test_a_write_that_is_in_the_store_is_a_success_whatever_the_answer(
         assert await store.get("put") == b"123"
         assert await store.get("create") == b"45"
 
-    behind_proxy(s3_port, opener, check, timeout_ms=300 if fault.hangs else 4_000)
+    behind_proxy(s3_port, opener, check, timeout_ms=GIVEN_UP_MS if fault.hangs else 4_000)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_a_write_that_is_not_there_is_an_error_and_never_a_taken_name(
         await store.put("put", [b"2"])
         await store.create("create", b"2")
 
-    behind_proxy(s3_port, opener, check, timeout_ms=300 if fault.hangs else 4_000)
+    behind_proxy(s3_port, opener, check, timeout_ms=GIVEN_UP_MS if fault.hangs else 4_000)
 
 
 def test_a_foreign_object_behind_an_unclear_answer_is_a_taken_name(
@@ -139,7 +141,7 @@ def test_an_error_is_no_absence(s3_port: int, opener: Opener, fault: Fault) -> N
             assert type(await error_of(read)) is StoreError
         assert await store.get("a") == b"0123456789"
 
-    behind_proxy(s3_port, opener, check, timeout_ms=300 if fault.hangs else 4_000)
+    behind_proxy(s3_port, opener, check, timeout_ms=GIVEN_UP_MS if fault.hangs else 4_000)
 
 
 def test_an_object_of_a_bucket_that_is_gone_is_not_absent(s3_port: int, opener: Opener) -> None:
@@ -203,7 +205,7 @@ def test_a_large_upload_without_progress_ends(s3_port: int, opener: Opener) -> N
         assert isinstance(await error_of(store.put("large", [bytes(PART_BYTES + 1)])), StoreError)
         assert await names(store) == []
 
-    behind_proxy(s3_port, opener, check, timeout_ms=300)
+    behind_proxy(s3_port, opener, check, timeout_ms=1_000)
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,27 @@ from strandline.tiered.reading.worker import THREAD_COUNT_MAX, DiskThreads
 
 LOG = batches(60)
 ALL = b"".join(LOG)
+ANSWERS_MS_MAX = 30_000
+"""So long may a disk take that does answer."""
 
 
 class Gate:
-    """Every access to files waits while it is closed, as a disk that hangs has them wait."""
+    """Every access to files waits while it is closed, as a disk that hangs has them wait. Only then
+    is the disk given up soon: one that answers may be slow."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_open = threading.Event()
         self.is_open.set()
         self.waiting = 0
+        self._monkeypatch = monkeypatch
+
+    def close(self) -> None:
+        self.is_open.clear()
+        self._monkeypatch.setattr(worker_module, "DISK_MS_MAX", 20)
+
+    def open(self) -> None:
+        self._monkeypatch.setattr(worker_module, "DISK_MS_MAX", ANSWERS_MS_MAX)
+        self.is_open.set()
 
     def wrap(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         real = getattr(ChunkFiles, name)
@@ -49,8 +61,8 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    monkeypatch.setattr(worker_module, "DISK_MS_MAX", 20)
-    made = Gate()
+    made = Gate(monkeypatch)
+    made.open()
     for name in ("shards", "scan", "write", "open_verified", "remove"):
         made.wrap(name, monkeypatch)
     yield made
@@ -80,7 +92,7 @@ def test_a_disk_that_hangs_on_writes_costs_one_wait_and_no_record(
     async def run() -> None:
         world, buckets = world_of(tmp_path)
         await world.reader.start()
-        gate.is_open.clear()
+        gate.close()
         assert await read_all(world) == ALL
         assert world.reader.work.is_hung
         assert 0 < gate.waiting <= THREAD_COUNT_MAX
@@ -105,12 +117,12 @@ def test_a_disk_that_hangs_on_reads_is_passed_over_and_used_again_once_it_answer
         use_threads(world)
         kept = len(world.reader.cache)
         assert kept > 1
-        gate.is_open.clear()
+        gate.close()
         calls = len(buckets.stores["near"].calls)
         assert await read_all(world) == ALL
         assert len(buckets.stores["near"].calls) > calls, "the bucket gave them"
         assert len(world.reader.cache) >= kept, "the files are good, and not forgotten"
-        gate.is_open.set()
+        gate.open()
         while world.reader.work.is_hung:
             await asyncio.sleep(0)
         world.clock.advance(WRITE_PAUSE_MS)
@@ -127,7 +139,7 @@ def test_a_disk_that_hangs_on_reads_is_passed_over_and_used_again_once_it_answer
 
 def test_a_disk_that_hangs_at_the_start_leaves_an_empty_cache(tmp_path: Path, gate: Gate) -> None:
     async def run() -> None:
-        gate.is_open.clear()
+        gate.close()
         world, _ = world_of(tmp_path)
         await world.reader.start()
         assert await read_all(world) == ALL
@@ -143,7 +155,7 @@ def test_a_lookup_by_time_is_answered_although_the_disk_hangs(tmp_path: Path, ga
         await read_all(world)
         await world.restart()
         use_threads(world)
-        gate.is_open.clear()
+        gate.close()
         found = await world.reader.times.first_at(
             world.partition, 1_300, start_offset=Offset(0), end_offset=Offset(60)
         )
