@@ -20,6 +20,7 @@ from tests.integration.test_tiered_uploads import (
     TIMEOUT_S,
     Tiered,
 )
+from tests.spark.task_clients import close_task_clients
 
 from strandline.spark.reading.batch_reader import BatchReader
 from strandline.spark.reading.options import parse_options
@@ -35,6 +36,7 @@ Table = dict[tuple[int, bytes], bytes]
 def tiered(tmp_path: Path) -> Iterator[Tiered]:
     made = Tiered(tmp_path, "tiered.delete_grace_ms=20000", "tiered.export_interval_ms=500")
     yield made
+    close_task_clients()
     stop_cluster(made.cluster)
 
 

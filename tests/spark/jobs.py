@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow.parquet
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -20,6 +21,11 @@ from strandline.pipeline.runtime.java import Java
 
 JOB_TIMEOUT_S = 300
 CLIENT_TIMEOUT_S = 60
+STARTS_MAX = 5
+SLOW_WORKER = "Python worker failed to connect back"
+"""Spark gives the worker of a stream 10 s to start, whatever its settings."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,20 @@ class Jobs:
             finally:
                 _kill_group(process.pid)
                 process.communicate()
+
+
+def started_again(attempt: Callable[[], T]) -> T:
+    """What the attempt at a stream returns. One whose Python worker did not start in Spark's time
+    is started again, as a user would; raises all other errors."""
+    from pyspark.errors import PySparkException
+
+    for _ in range(STARTS_MAX - 1):
+        try:
+            return attempt()
+        except PySparkException as error:
+            if SLOW_WORKER not in str(error):
+                raise
+    return attempt()
 
 
 def children(pid: int) -> list[int]:

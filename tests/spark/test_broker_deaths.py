@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster
 from tests.spark.jobs import Cluster, Record, create_topic, produce
+from tests.spark.task_clients import close_task_clients
 
 from strandline.client.cluster import Client
 from strandline.config.addresses import parse_bootstrap
@@ -30,6 +31,7 @@ def own_cluster(tmp_path: Path) -> Iterator[DevCluster]:
     """Three brokers for one test that breaks them."""
     cluster = start_cluster(tmp_path / "cluster", regions="east=1,west=1,south=1")
     yield cluster
+    close_task_clients()
     stop_cluster(cluster)
 
 

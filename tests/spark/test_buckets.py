@@ -10,6 +10,7 @@ import pytest
 from tests.integration.conftest import stop_cluster
 from tests.integration.test_tiered_reading import RECORDS, STEP_MS, value_of
 from tests.integration.test_tiered_uploads import PARTITIONS
+from tests.spark.jobs import started_again
 from tests.spark.tiered_history import Kept
 
 from strandline.client.buckets.options import bucket_options
@@ -84,7 +85,7 @@ def test_a_stream_of_buckets_ends_where_they_end_and_one_of_both_goes_on(
         )
         write = read.load().writeStream.format("parquet").option("path", str(tmp_path / "rows"))
         write = write.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        write.trigger(availableNow=True).start().awaitTermination()
+        started_again(lambda: write.trigger(availableNow=True).start().awaitTermination())
         return spark.read.parquet(str(tmp_path / "rows")).distinct().count()
 
     assert run("bucket") == kept.tiered_count

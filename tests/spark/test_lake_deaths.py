@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,11 @@ def processes_below(pid: int) -> dict[int, str]:
 
 def begun_files(table: Path) -> list[Path]:
     """Files of the table that a task has made and not written yet: less than a footer takes."""
-    return [path for path in table.rglob("*.parquet") if path.stat().st_size < BEGUN_BYTES_MAX]
+    found: list[Path] = []
+    for path in table.rglob("*.parquet"):
+        with suppress(FileNotFoundError):  # Files of a task that fails are removed.
+            found += [path] if path.stat().st_size < BEGUN_BYTES_MAX else []
+    return found
 
 
 class Run:

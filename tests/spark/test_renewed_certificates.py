@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.integration.conftest import COMMAND, wait_until
 from tests.integration.secure_cluster import SecureBroker, secure_cluster, tls_listener, wait
-from tests.spark.jobs import JOB_TIMEOUT_S
-from tests.spark.test_secured import SLOW_WORKER, STARTS_MAX
+from tests.spark.jobs import JOB_TIMEOUT_S, SLOW_WORKER, STARTS_MAX
 
 from strandline.security.authority import Authority, Files
 

@@ -18,7 +18,7 @@ import pytest
 from pyspark.errors import PySparkException
 from tests.integration.conftest import COMMAND, start_cluster, stop_cluster, wait_until
 from tests.integration.secure_cluster import secure_cluster, tls_listener
-from tests.spark.jobs import JOB_TIMEOUT_S, Jobs
+from tests.spark.jobs import JOB_TIMEOUT_S, Jobs, started_again
 from tests.spark.lakes import rows
 
 from strandline.security.authority import Files
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-STARTS_MAX = 5
-SLOW_WORKER = "Python worker failed to connect back"
-"""Spark gives the worker of a stream 10 s to start, whatever its settings."""
 READS = ("--allow-principal", "User:mia", "--operation", "read", "--topic")
 
 
@@ -138,15 +135,8 @@ def test_a_stream_goes_on_exactly_once_after_a_rule_was_gone_and_a_password_chan
     secured.run("acl", "create", *READS, "events")
 
     def run() -> list[int]:
-        """Up to the end of now; all that the stream has written. A stream whose Python worker did
-        not start in Spark's time is started again, as a user would."""
-        for _ in range(STARTS_MAX - 1):
-            try:
-                return attempt()
-            except PySparkException as error:
-                if SLOW_WORKER not in str(error):
-                    raise
-        return attempt()
+        """Up to the end of now; all that the stream has written."""
+        return started_again(attempt)
 
     def attempt() -> list[int]:
         stream = spark.readStream.format("strandline").option("subscribe", "events")

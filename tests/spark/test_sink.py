@@ -16,7 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as every user of Spark writes it)
-from tests.spark.jobs import CLIENT_TIMEOUT_S, Cluster, create_topic, read_topic
+from tests.integration.conftest import wait_until
+from tests.spark.jobs import CLIENT_TIMEOUT_S, Cluster, create_topic, read_topic, started_again
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -134,6 +135,12 @@ class KillsItsTaskOnce:
         raise TimeoutError(f"no record reached {self._topic}")
 
 
+def running_tasks(spark: SparkSession) -> int:
+    """How many tasks run in the session's executors."""
+    tracker = spark.sparkContext._jsc.sc().statusTracker()  # type: ignore[union-attr]
+    return sum(one.numRunningTasks() for one in tracker.getExecutorInfos())
+
+
 def test_a_stream_whose_task_is_killed_misses_nothing_after_a_restart(
     spark: SparkSession, cluster: Cluster, topic_name: str, tmp_path: Path
 ) -> None:
@@ -165,11 +172,13 @@ def test_a_stream_whose_task_is_killed_misses_nothing_after_a_restart(
         query.awaitTermination()
 
     with pytest.raises(PySparkException):
-        run()
+        started_again(run)
     assert marker.exists()
+    # The task beside the one that died is ended, but not waited for, when the query has failed.
+    wait_until(lambda: not running_tasks(spark), what="all tasks end", timeout_s=CLIENT_TIMEOUT_S)
     before = len(read_topic(cluster, target))
     assert 0 < before < COUNT, "it died in the middle"
-    run()
+    started_again(run)
     written = Counter(
         (record.key, record.value, record.headers, record.timestamp_ms)
         for record in read_topic(cluster, target).values()

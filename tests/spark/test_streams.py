@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.jobs import Cluster, Record, create_topic, produce, read_topic
+from tests.spark.jobs import Cluster, Record, create_topic, produce, read_topic, started_again
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -32,18 +32,26 @@ class Job:
         given |= {"kafka.bootstrap.servers": self.cluster.bootstrap, "subscribe": self.topic}
         for name, text in given.items():
             read = read.option(name, text)
-        query = (
-            read.load()
-            .selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
-            .writeStream.format("parquet")
-            .option("path", str(self.table))
-            .option("checkpointLocation", str(self.checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        progress = [json.loads(one.json) for one in query.recentProgress]
-        return [one["numInputRows"] for one in progress if one["numInputRows"]]
+        counts: list[int] = []
+
+        def attempt() -> None:
+            query = (
+                read.load()
+                .selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
+                .writeStream.format("parquet")
+                .option("path", str(self.table))
+                .option("checkpointLocation", str(self.checkpoint))
+                .trigger(availableNow=True)
+                .start()
+            )
+            try:
+                query.awaitTermination()
+            finally:
+                progress = [json.loads(one.json) for one in query.recentProgress]
+                counts.extend(one["numInputRows"] for one in progress if one["numInputRows"])
+
+        started_again(attempt)
+        return counts
 
     def rows(self) -> Mapping[tuple[int, int], str]:
         found = self.spark.read.parquet(str(self.table)).collect()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.integration.conftest import stop_cluster
 from tests.integration.test_tiered_reading import RECORDS, STEP_MS, Kept, expected
+from tests.spark.task_clients import close_task_clients
 
 from strandline.spark.reading.batch_reader import BatchReader
 from strandline.spark.reading.options import parse_options
@@ -19,6 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
     made = Kept(tmp_path_factory.mktemp("tiered"))
     yield made
+    close_task_clients()
     stop_cluster(made.tiered.cluster)
 
 
