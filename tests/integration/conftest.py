@@ -14,7 +14,7 @@ import pytest
 from tests.integration.ports import port_base
 
 COMMAND = str(Path(sys.executable).parent / "strandline")
-COMMAND_TIMEOUT_S = 60
+COMMAND_TIMEOUT_S = 120
 
 
 @dataclass
@@ -107,7 +107,7 @@ def topic_name(request: pytest.FixtureRequest) -> str:
     return f"t-{os.getpid()}-{abs(hash(request.node.nodeid)) % 10**8}-{time.monotonic_ns() % 10**6}"
 
 
-def wait_until(condition: Callable[[], bool], *, what: str, timeout_s: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], *, what: str, timeout_s: float = 60) -> None:
     """Wait for a condition; a bound, not a measurement."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -8,6 +8,7 @@ import time
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
+from tests.integration.conftest import wait_until
 
 ASK_S, TIMEOUT_S = 5, 60
 UNANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
@@ -25,5 +26,14 @@ def metadata_of(admin: AdminClient, topic: str | None = None) -> ClusterMetadata
 
 
 def partitions_of(admin: AdminClient, topic: str) -> dict[int, PartitionMetadata]:
-    """{partition: its leader, replicas and in-sync replicas}, in the order of their numbers."""
-    return dict(sorted(metadata_of(admin, topic).topics[topic].partitions.items()))
+    """{partition: its leader, replicas and in-sync replicas}, in the order of their numbers. A
+    broker that has yet to hear of the topic is asked again."""
+    found: dict[int, PartitionMetadata] = {}
+
+    def is_known() -> bool:
+        described = metadata_of(admin, topic).topics[topic]
+        found.update(described.partitions)
+        return described.error is None
+
+    wait_until(is_known, what=f"{topic} is known", timeout_s=TIMEOUT_S)
+    return dict(sorted(found.items()))

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TypeVar
 
-from tests.integration.conftest import DevCluster
+from tests.integration.conftest import DevCluster, wait_until
 
 from strandline.protocol.codec import decode
 from strandline.protocol.headers import (
@@ -22,7 +22,7 @@ from strandline.protocol.messages.metadata import (
 )
 from strandline.protocol.table import Message
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 TCP_ESTABLISHED, TCP_CLOSE_WAIT = "01", "08"
 """As /proc/net/tcp writes them."""
 
@@ -208,11 +208,26 @@ def brokers_of(cluster: DevCluster) -> list[Broker]:
 
 
 def leader_of(cluster: DevCluster, topic: str, partition: int = 0) -> Broker:
-    """The broker that leads a partition, as any broker says."""
+    """The broker that leads a partition, once there is one."""
+    found: list[Broker] = []
+
+    def is_led() -> bool:
+        leader = leader_if_any(cluster, topic, partition)
+        found.extend([] if leader is None else [leader])
+        return bool(found)
+
+    wait_until(is_led, what=f"a leader of {topic}-{partition}")
+    return found[0]
+
+
+def leader_if_any(cluster: DevCluster, topic: str, partition: int = 0) -> Broker | None:
+    """The broker that leads a partition, as the first broker says; None if that knows of none."""
     first = Broker(cluster, min(cluster.brokers))
     with first.connect() as client:
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
         )
         described = client.ask(request, MetadataResponse, 9).topics[0]
-    return Broker(cluster, described.partitions[partition].leader_id)
+    leaders = {one.partition_index: one.leader_id for one in described.partitions}
+    leader = leaders.get(partition, -1)
+    return None if leader < 0 else Broker(cluster, leader)

@@ -1,6 +1,7 @@
 """Administrators' clients, unchanged, ask real brokers for what Kafka's tools show."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pytest
 from confluent_kafka import KafkaException
@@ -17,10 +18,34 @@ from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType, KafkaAdminCl
 from kafka.admin import ACLResourcePatternType as PatternType
 from kafka.admin import ResourcePatternFilter as PatternFilter
 from kafka.admin import ResourceType as Type
-from kafka.errors import GroupIdNotFoundError, SecurityDisabledError
-from tests.integration.conftest import DevCluster
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    GroupIdNotFoundError,
+    NotCoordinatorError,
+    SecurityDisabledError,
+)
+from tests.integration.conftest import DevCluster, wait_until
 
 pytestmark = pytest.mark.integration
+
+T = TypeVar("T")
+
+
+def asked(question: Callable[[], T]) -> T:
+    """The answer about a group. It is asked again while the broker does not know the coordinator
+    yet, which this client takes for the answer."""
+    found: list[T] = []
+
+    def is_answered() -> bool:
+        try:
+            found.append(question())
+        except (CoordinatorNotAvailableError, CoordinatorLoadInProgressError, NotCoordinatorError):
+            return False
+        return True
+
+    wait_until(is_answered, what="a coordinator")
+    return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +92,13 @@ def test_offsets_of_a_group_are_deleted(
     consumer.assign([partition])
     consumer.seek(partition, 3)
     consumer.commit()
-    assert admin.list_group_offsets(group)[group][partition].offset == 3
-    (error,) = admin.delete_group_offsets(group, [partition]).values()
+    assert asked(lambda: admin.list_group_offsets(group))[group][partition].offset == 3
+    (error,) = asked(lambda: admin.delete_group_offsets(group, [partition])).values()
     assert error.errno == 0
-    assert partition not in admin.list_group_offsets(group)[group]
+    assert partition not in asked(lambda: admin.list_group_offsets(group))[group]
     consumer.close()
     with pytest.raises(GroupIdNotFoundError):
-        admin.delete_group_offsets(f"none-{topic}", [partition])
+        asked(lambda: admin.delete_group_offsets(f"none-{topic}", [partition]))
 
 
 def test_without_an_authoriser_nothing_is_listed_or_added(

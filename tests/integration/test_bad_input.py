@@ -484,7 +484,7 @@ def test_long_polls_leave_with_their_clients(cluster: DevCluster, topic: str) ->
             for _ in range(200):
                 client.request(poll, 11)
         assert produce(leader, topic, SOUND) == (Error.NONE, 0)
-        assert leader.connections_from(ports) == len(clients)
+        wait_until(lambda: leader.connections_from(ports) == len(clients), what="all are served")
     wait_until(lambda: leader.connections_from(ports) == 0, what="all have left")
     assert produce(leader, topic, SOUND) == (Error.NONE, 2)
 

@@ -73,9 +73,13 @@ def test_what_is_written_through_one_broker_is_read_through_all_whatever_dies(
     cluster = cluster_of(two)
     cluster.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "2", "-b", cluster.bootstrap)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    placed = partitions_of(admin, TOPIC).values()
-    assert {one.leader for one in placed} == {100, 101, 200, 201}
-    for one in placed:
+    wait_until(
+        lambda: (
+            {one.leader for one in partitions_of(admin, TOPIC).values()} == {100, 101, 200, 201}
+        ),
+        what="leaders on all brokers",
+    )
+    for one in partitions_of(admin, TOPIC).values():
         assert {replica // 100 for replica in one.replicas} == {1, 2}, "one on each machine"
     load = Load(cluster.bootstrap)
     try:

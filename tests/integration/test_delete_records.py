@@ -16,6 +16,12 @@ pytestmark = pytest.mark.integration
 
 TIMEOUT_S = 40
 COUNT = 100
+UNSURE = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+)
+"""What a leader answers that is not sure yet that it leads."""
 
 
 def leader_of(admin: AdminClient, topic: str) -> int:
@@ -25,12 +31,24 @@ def leader_of(admin: AdminClient, topic: str) -> int:
 def begins_at(admin: AdminClient, topic: str) -> int:
     wait_until(lambda: leader_of(admin, topic) != -1, what="a leader")
     partition = TopicPartition(topic, 0)
-    answer = admin.list_offsets({partition: OffsetSpec.earliest()})
-    return answer[partition].result(TIMEOUT_S).offset
+    found: list[int] = []
+
+    def is_told() -> bool:
+        answer = admin.list_offsets({partition: OffsetSpec.earliest()})
+        try:
+            found.append(answer[partition].result(TIMEOUT_S).offset)
+        except KafkaException as error:
+            assert error.args[0].code() in UNSURE, error
+            return False
+        return True
+
+    wait_until(is_told, what="an answer of the leader")
+    return found[0]
 
 
 def first_record(cluster: DevCluster, topic: str, offset: int) -> int:
-    """The offset of what a consumer reads first that wants to begin at `offset`."""
+    """The offset of what a consumer reads first that wants to begin at `offset`; -1 if it gets an
+    error."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -41,8 +59,8 @@ def first_record(cluster: DevCluster, topic: str, offset: int) -> int:
     try:
         consumer.assign([TopicPartition(topic, 0, offset)])
         message = consumer.poll(TIMEOUT_S)
-        assert message is not None and message.error() is None
-        return message.offset()
+        assert message is not None
+        return message.offset() if message.error() is None else -1
     finally:
         consumer.close()
 

@@ -38,7 +38,8 @@ TITLE = "Lose a region on purpose"
 STATUS_TITLE = "See how far each replica is"
 FAILBACK_OFF = "auto.leader.rebalance.enable=false"
 FAILBACK = "leader.imbalance.check.interval.seconds=1"
-ANSWER_MS = 500
+ANSWER_MS = 30_000
+"""A broker that is cut off turns a client away at once; one that is busy answers late."""
 
 
 def client_of(cluster: DevCluster, timeout_ms: int = 30_000) -> Client:

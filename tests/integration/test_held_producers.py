@@ -13,7 +13,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
-from tests.integration.raw_client import Broker, brokers_of, frame_of, leader_of
+from tests.integration.raw_client import (
+    Broker,
+    brokers_of,
+    frame_of,
+    leader_if_any,
+    leader_of,
+)
 
 from strandline.broker.server.limits import RECEIVE_BYTES
 from strandline.protocol.errors import Error
@@ -190,15 +196,7 @@ def stream_to(cluster: DevCluster, topic_name: str) -> Stream:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     topic = NewTopic(topic_name, 1, replica_assignment=[[1, 2, 3]])
     admin.create_topics([topic])[topic_name].result(TIMEOUT_S)
-    wait_until(lambda: leader_if_any(cluster, topic_name) is not None, what="somebody leads")
     return Stream(cluster, topic_name)
-
-
-def leader_if_any(cluster: DevCluster, topic: str) -> Broker | None:
-    try:
-        return leader_of(cluster, topic)
-    except KeyError:
-        return None
 
 
 def others(cluster: DevCluster, leader: Broker) -> list[Broker]:

@@ -19,7 +19,7 @@ from strandline.security.http_tokens import READ
 
 pytestmark = pytest.mark.integration
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 DISGUISES = (
     "/healthz/",
     "/healthz/../metrics",

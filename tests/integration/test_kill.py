@@ -20,6 +20,8 @@ from strandline.protocol.messages.list_offsets import (
 pytestmark = pytest.mark.integration
 
 TIMEOUT_S = 60
+DELIVERY_S = 120
+"""A record is given up after so long; it may wait for an election, or for a command."""
 
 
 def create(cluster: DevCluster, topic: str, partitions: int) -> AdminClient:
@@ -48,7 +50,7 @@ class Writer:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 2,
-                "delivery.timeout.ms": 60_000,
+                "delivery.timeout.ms": 1_000 * DELIVERY_S,
                 # A client notices a frozen broker only by its own time-out, 60 s by default.
                 "socket.timeout.ms": 5_000,
                 "request.timeout.ms": 4_000,
@@ -66,7 +68,7 @@ class Writer:
             self._producer.poll(0)
 
     def flush(self) -> None:
-        assert self._producer.flush(TIMEOUT_S) == 0
+        assert self._producer.flush(DELIVERY_S) == 0
         assert self.failed == []
 
     def _delivered(self, error: object, message: Message) -> None:

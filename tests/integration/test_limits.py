@@ -41,7 +41,7 @@ from strandline.protocol.messages.create_topics import (
 pytestmark = pytest.mark.integration
 
 TRIES = 500
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_client_that_makes_too_many_partitions_is_refused(cluster: DevCluster)
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         with broker.connect() as client:
             answer = client.ask(
-                CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse, 7
+                CreateTopicsRequest(topics=[topic], timeout_ms=30_000), CreateTopicsResponse, 7
             )
         return answer.topics[0].error_code, answer.throttle_time_ms
 

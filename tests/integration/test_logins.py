@@ -36,7 +36,8 @@ from strandline.security.authority import Files
 pytestmark = pytest.mark.integration
 
 PASSWORD = "correct horse battery"
-TIMEOUT_S = 20
+TIMEOUT_S = 60
+DELIVERY_MS = 50_000
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 SCRAMS = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
@@ -153,7 +154,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 def produce(settings: dict[str, object], topic: str, *, count: int = 10) -> None:
     """Produce, and fail as the broker says."""
-    producer = Producer({**settings, "message.timeout.ms": 8_000, "acks": "all"})
+    producer = Producer({**settings, "message.timeout.ms": DELIVERY_MS, "acks": "all"})
     errors = []
     for number in range(count):
         producer.produce(
@@ -266,7 +267,7 @@ def test_a_rule_and_a_user_that_go_stop_a_client_that_is_connected(secured: Secu
     secured.create("left")
     rule = secured.allow("leaver", AclOperation.WRITE, "left")
     settings = secured.settings("leaver")
-    producer = Producer({**settings, "message.timeout.ms": 8_000})
+    producer = Producer({**settings, "message.timeout.ms": DELIVERY_MS})
     outcomes: list[object] = []
 
     def send() -> object:

@@ -118,9 +118,9 @@ def test_the_machine_of_the_controllers_leader_leaves_for_good_while_topics_are_
         wait_until(lambda: load.count > before + 200, what="more load")
     finally:
         load.stop()
-    assert registered(AdminClient({"bootstrap.servers": cluster.bootstrap})) == {
-        broker for one in others for broker in one.ids
-    }
+    left = {broker for one in others for broker in one.ids}
+    asked = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    wait_until(lambda: registered(asked) == left, what="all brokers hear of it")
     expect_read(cluster, load.written)
     again = try_line(cluster, lines_for(victim, "forget")[0])
     assert again.returncode == 1 and "no broker has this label host" in again.stderr
@@ -154,12 +154,13 @@ def test_brokers_that_were_unregistered_are_not_started_again_as_new_ones(
     assert victim.log.count("this supervisor does not start it again") == 2
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     stay = {broker for one in others for broker in one.ids}
-    assert registered(admin) == stay
+    wait_until(lambda: registered(admin) == stay, what="all brokers hear of it")
     # A person may have them join anew.
     assert victim.stop() == 0
     victim.start()
     victim.wait_ready()
-    assert registered(admin) == {*stay, 300, 301} and leaving(cluster.bootstrap) == {}
+    wait_until(lambda: registered(admin) == {*stay, 300, 301}, what="all brokers hear of it")
+    assert leaving(cluster.bootstrap) == {}
 
 
 def test_a_supervisor_that_is_started_twice_is_refused_and_the_first_one_runs_on(

@@ -20,6 +20,12 @@ def told(admin: AdminClient) -> set[tuple[int, str, int]]:
     return {(one.id, one.host, one.port) for one in known}
 
 
+def described(admin: AdminClient) -> set[tuple[int, str, int]]:
+    """The same, by DescribeCluster."""
+    nodes = admin.describe_cluster(request_timeout=TIMEOUT_S).result().nodes
+    return {(one.id, one.host, one.port) for one in nodes}
+
+
 def test_every_broker_tells_the_addresses_for_the_clients_network(tmp_path: Path) -> None:
     with secure_cluster(tmp_path, count=2) as cluster:
         for broker in cluster.brokers.values():
@@ -37,9 +43,8 @@ def test_every_broker_tells_the_addresses_for_the_clients_network(tmp_path: Path
                 "broker.address.family": "v4",
             }
             admin = AdminClient(options)
-            wait(lambda asked=admin: told(asked) == expected, lambda: f"not {expected}")  # type: ignore[misc]
-            described = admin.describe_cluster(request_timeout=TIMEOUT_S).result()
-            assert {(one.id, one.host, one.port) for one in described.nodes} == expected
+            for ask in (told, described):
+                wait(lambda ask=ask, to=admin: ask(to) == expected, lambda: f"not {expected}")  # type: ignore[misc]
         admin.create_topics([NewTopic("t", 2, 2)])["t"].result(TIMEOUT_S)
         # Leaders and the group's coordinator are reached by what was told: far.invalid is nowhere.
         producer = Producer(options)

@@ -76,10 +76,16 @@ def test_an_observer_is_read_killed_and_replaced_and_no_write_fails(
     try:
         wait_until(lambda: load.count > 500, what="the load")
         assert observers(five) <= set(WEST)
+        wait_until(
+            lambda: all(
+                set(one["in_sync"]) == set(one["replicas"][:3]) <= {1, 2, 5}
+                for one in described(five, TOPIC)
+            ),
+            what="all voters in sync",
+        )
         for one in described(five, TOPIC):
             (watching,) = one["observers"]
             assert one["replicas"][-1] == watching
-            assert set(one["in_sync"]) == set(one["replicas"][:3]) <= {1, 2, 5}
             index = one["partition"]
             broker = Broker(five, watching)
             wait_until(lambda b=broker, i=index: count_at(b, i) > 50, what="reads")  # type: ignore[misc]
@@ -106,7 +112,13 @@ def test_confluent_s_json_is_taken_from_kafka_s_own_clients(five: DevCluster) ->
     admin = AdminClient({"bootstrap.servers": five.bootstrap})
     for one in partitions_of(admin, "orders").values():
         assert sorted(one.replicas[3:]) == list(WEST)
-        assert sorted(one.isrs) == sorted(one.replicas[:3]) and one.leader in (1, 2, 5)
+    wait_until(
+        lambda: all(
+            sorted(one.isrs) == sorted(one.replicas[:3]) and one.leader in (1, 2, 5)
+            for one in partitions_of(admin, "orders").values()
+        ),
+        what="all voters in sync",
+    )
     told = five.run("topic", "explain", "orders", *where).stdout
     assert "2 partitions of 3 voters and 2 observers" in told
     refused = five.run("partition", "move", "orders", "0", "--to", "1,2,5", *where, check=False)

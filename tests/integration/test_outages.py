@@ -171,6 +171,12 @@ def rule(cluster: DevCluster, ruling: str, seconds: int, *options: str) -> None:
     assert told["ruling"] is not None and told["until_ms"] is not None
 
 
+def said_of_west(cluster: DevCluster) -> tuple[object, object]:
+    """(what was said of it, whether it is held)"""
+    found = west(cluster)
+    return found["ruling"], found["held"]
+
+
 def repair_shown(cluster: DevCluster) -> str:
     """The line of `zone status` about the west."""
     shown = cluster.run("zone", "status", "--bootstrap", cluster.bootstrap).stdout
@@ -224,11 +230,11 @@ def test_what_was_said_for_a_while_is_over_by_itself_and_all_is_as_before(five: 
     for ruling, told, options in (("release", "release", ()), ("declare-lost", "lost", ("--yes",))):
         rule(five, ruling, OTHERS_S, *options)
         wait_until(
-            lambda t=told: (west(five)["ruling"], west(five)["held"]) == (t, False),  # type: ignore[misc]
+            lambda t=told: said_of_west(five) == (t, False),  # type: ignore[misc]
             what=ruling,
         )
         wait_until(
-            lambda: (west(five)["ruling"], west(five)["held"]) == (None, True),
+            lambda: said_of_west(five) == (None, True),
             what=f"the end of {ruling}",
             timeout_s=90,
         )

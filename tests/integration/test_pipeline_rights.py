@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.integration.conftest import COMMAND, start_cluster, stop_cluster
+from tests.integration.conftest import COMMAND, start_cluster, stop_cluster, wait_until
 
 from strandline.client.access import Access
 from strandline.client.rights import MissingRightError
@@ -99,10 +99,19 @@ def test_a_lake_job_that_may_not_see_its_topic_any_more_names_the_right(secure: 
     access = Access(str(secure.config))
     bootstrap = secure.config.read_text().partition("bootstrap.servers=")[2].splitlines()[0]
     with Cluster(bootstrap, access=access) as cluster:
-        assert cluster.snapshot(["passing"]).topics["passing"].ends == {0: 0}
+
+        def told() -> str:
+            """How far the topic is, or the right that is missing."""
+            try:
+                return str(cluster.snapshot(["passing"]).topics["passing"].ends)
+            except MissingRightError as error:
+                return str(error)
+
+        # Each broker hears of rules for itself.
+        wait_until(lambda: told() == "{0: 0}", what="the rule to count")
         secure.run("acl", "delete", "--topic", "passing")
-        with pytest.raises(MissingRightError, match="User:mia may not read topic passing; to all"):
-            cluster.snapshot(["passing"])
+        missing = "User:mia may not read topic passing; to all"
+        wait_until(lambda: missing in told(), what="the rule not to count")
 
 
 def test_a_rule_for_a_region_without_the_leader_is_named(secure: Secure, tmp_path: Path) -> None:

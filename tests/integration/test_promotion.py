@@ -210,13 +210,21 @@ def test_a_data_centre_is_killed_and_an_observer_of_the_other_one_stands_in(
             cluster.kill(broker)
         clients.go_on()
         wait_for(cluster, in_sync=3, observers=1)
-        for one in described(cluster):
-            assert isinstance(one["in_sync"], list) and set(one["in_sync"]) == set(york)
-            assert one["leader"] in york
+        wait_until(
+            lambda: all(
+                set(one["in_sync"]) == set(york) and one["leader"] in york  # type: ignore[call-overload]
+                for one in described(cluster)
+            ),
+            what="all of York in sync",
+        )
         left = {one: url for one, url in pages.items() if one not in boston}
         for name, value in (("in_sync_replicas", 3), ("observers_in_isr", 1)):
-            told = of_partitions(left, f"strandline_partition_{name}")
-            assert told == dict.fromkeys(range(PARTITIONS), value), name
+            metric = f"strandline_partition_{name}"
+            told = dict.fromkeys(range(PARTITIONS), value)
+            wait_until(
+                lambda m=metric, t=told: of_partitions(left, m) == t,  # type: ignore[misc]
+                what=name,
+            )
         for broker in boston:
             cluster.start(broker)
         clients.go_on()

@@ -4,6 +4,7 @@ librdkafka, kafka-python, aiokafka.
 Source: KIP-392; docs/decisions/0031-reading-near.md."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +44,13 @@ def produce(cluster: DevCluster, first: int) -> None:
     for number in range(first, first + RECORD_COUNT):
         producer.produce(TOPIC, str(number).encode().ljust(VALUE_BYTES), partition=0)
     assert producer.flush(60) == 0
+
+
+def caught_up(cluster: DevCluster) -> int:
+    """How many replicas keep up: the leader sends consumers to no others."""
+    told = cluster.run("replica", "status", "--topics", TOPIC, "--json", "-b", cluster.bootstrap)
+    (partition,) = json.loads(told.stdout)["partitions"]
+    return int(partition["metrics"].get("CaughtUpReplicasCount", 0))
 
 
 class Reader(Protocol):
@@ -159,6 +167,7 @@ def test_records_come_from_the_region_of_the_consumer_and_none_is_lost_with_it(
     where = ("--bootstrap", cluster.bootstrap)
     cluster.run("topic", "create", TOPIC, "-p", "1", "--policy", str(file), *where)
     produce(cluster, 0)
+    wait_until(lambda: caught_up(cluster) == 4, what="the observer to keep up")
     size_bytes = RECORD_COUNT * VALUE_BYTES
     near, numbers = client(cluster.bootstrap, "west"), list[int]()
     read(near, numbers, until=RECORD_COUNT)

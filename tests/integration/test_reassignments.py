@@ -28,11 +28,18 @@ def test_kafka_python_moves_lists_and_cancels(own_cluster: DevCluster, topic_nam
         partition = TopicPartition(topic, 0)
 
         def described() -> dict[str, object]:
-            (one,) = admin.describe_topic_partitions([topic])["topics"]
-            assert one["name"] == topic and one["error_code"] == 0
-            (found,) = one["partitions"]
-            assert isinstance(found, dict)
-            return found
+            """As a broker tells that has heard of the topic."""
+            found: list[dict[str, object]] = []
+
+            def is_known() -> bool:
+                (one,) = admin.describe_topic_partitions([topic])["topics"]
+                assert one["name"] == topic
+                found[:] = one["partitions"]
+                return one["error_code"] == 0
+
+            wait_until(is_known, what="the topic to be known")
+            (partition,) = found
+            return partition
 
         def move(replicas: list[int] | None) -> object:
             return admin.alter_partition_reassignments({partition: replicas})[partition]
@@ -71,8 +78,10 @@ def test_kafka_python_moves_lists_and_cancels(own_cluster: DevCluster, topic_nam
         wait_until(lambda: not admin.list_partition_reassignments(), what="the end of the move")
         settled = {"leader_id": other, "replica_nodes": [other, third], "offline_replicas": []}
         wait_until(lambda: settled.items() <= described().items(), what="the new replicas")
-        in_sync = described()["isr_nodes"]
-        assert isinstance(in_sync, list) and set(in_sync) == {other, third}
+        wait_until(
+            lambda: sorted(described()["isr_nodes"]) == [other, third],  # type: ignore[call-overload]
+            what="both in sync",
+        )
     finally:
         admin.close()
 
@@ -87,6 +96,14 @@ def test_kafka_python_describes_partitions_page_by_page(
         )
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     try:
+
+        def are_known() -> bool:
+            topics = admin.describe_topic_partitions(names)["topics"]
+            return [one["error_code"] for one in topics] == [0, 0]
+
+        # Each broker may be asked, and hear of a topic after the others.
+        for _ in cluster.brokers:
+            wait_until(are_known, what="both topics to be known")
         pages, cursor = [], None
         while not pages or cursor is not None:
             page = admin.describe_topic_partitions(names, response_partition_limit=3, cursor=cursor)

@@ -1,6 +1,6 @@
 """Logins that end are run again on the same connection, by passwords here (KIP-368; decision 0069).
 
-How:    one broker whose logins end after two seconds. Tokens are in test_token_logins.py."""
+How:    one broker whose logins end after five seconds. Tokens are in test_token_logins.py."""
 
 import json
 import os
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.integration
 
 USER, PASSWORD = "admin", "correct horse battery"
 TOPIC = "again"
-TIMEOUT_S = 20
+TIMEOUT_S = 60
+DELIVERY_MS = 50_000
 LOGINS_MIN = 4
 
 
@@ -58,7 +59,7 @@ def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
     with secure_cluster(directory / "cluster") as cluster:
         broker, files = cluster.brokers[1], cluster.authority.issue("broker-1")
         broker.sections = (
-            tls_listener("LOGINS", broker.ports[0], files, "sasl_session_ms = 2000").replace(
+            tls_listener("LOGINS", broker.ports[0], files, "sasl_session_ms = 5000").replace(
                 '"SSL"', '"SASL_SSL"'
             )
             + f'[access]\nenforce_rules = true\nsuper_users = ["User:{USER}"]\n'
@@ -93,7 +94,7 @@ def test_librdkafka_goes_on_with_the_same_connections(ending: Ending) -> None:
             "client.id": "producer",
             "statistics.interval.ms": 100,
             "stats_cb": note,
-            "message.timeout.ms": 8_000,
+            "message.timeout.ms": DELIVERY_MS,
         }
     )
 
@@ -126,7 +127,7 @@ def test_a_command_goes_on_with_the_same_connections(ending: Ending, tmp_path: P
                 lambda: ending.logins("strandline") >= before + 2 + LOGINS_MIN,
                 lambda: lines.read_text(),
             )
-            producer = Producer({**ending.settings, "message.timeout.ms": 8_000})
+            producer = Producer({**ending.settings, "message.timeout.ms": DELIVERY_MS})
             producer.produce(TOPIC, b"after its first logins have ended")
             assert producer.flush(TIMEOUT_S) == 0
             wait(lambda: b"after its first" in lines.read_bytes(), lambda: lines.read_text())

@@ -140,7 +140,7 @@ def test_a_time_before_the_grace_names_what_is_gone_and_one_within_it_has_all(
     tmp_path: Path,
 ) -> None:
     cluster = Tiered(
-        tmp_path / "lost", "tiered.export_interval_ms=200", "tiered.delete_grace_ms=20000"
+        tmp_path / "lost", "tiered.export_interval_ms=200", "tiered.delete_grace_ms=60000"
     )
     url = f"file://{cluster.buckets['east']}"
 
@@ -168,7 +168,7 @@ def test_a_time_before_the_grace_names_what_is_gone_and_one_within_it_has_all(
         within = cut()
         assert (within["start_offset"], within["gone"]) == (0, [])
         assert within == before
-        wait_until(lambda: cut()["gone"], what="the end of the grace", timeout_s=TIMEOUT_S)
+        wait_until(lambda: cut()["gone"], what="the end of the grace", timeout_s=2 * TIMEOUT_S)
         after = cut()
         names = sorted((cluster.buckets["east"]).glob("*/*/0/*.segment"))
         first = int(names[0].name.split("-")[0])

@@ -143,11 +143,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 def test_users_log_in_at_every_broker_by_the_addresses_of_their_network(secured: Secured) -> None:
     admin = AdminClient(secured.client())
-    brokers = admin.list_topics(timeout=TIMEOUT_S).brokers
     first = secured.machine.port(3)
-    assert {one.id: (one.host, one.port) for one in brokers.values()} == {
-        100: ("localhost", first), 101: ("localhost", first + 1),
-    }  # fmt: skip
+    expected = {100: ("localhost", first), 101: ("localhost", first + 1)}
+
+    def told() -> dict[int, tuple[str, int]]:
+        brokers = admin.list_topics(timeout=TIMEOUT_S).brokers
+        return {one.id: (one.host, one.port) for one in brokers.values()}
+
+    wait_until(lambda: told() == expected, what="both brokers to be named")
     admin.create_topics([NewTopic("t", 2, 1)])["t"].result(TIMEOUT_S)
     producer = Producer(secured.client())
     for partition in (0, 1):

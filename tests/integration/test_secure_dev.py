@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tests.integration.conftest import COMMAND, start_cluster, stop_cluster
+from tests.integration.conftest import COMMAND, start_cluster, stop_cluster, wait_until
 from tests.integration.ports import free_ports
 
 pytestmark = pytest.mark.integration
@@ -99,8 +99,10 @@ def test_commands_of_this_machine_are_the_administrator(secure: Path) -> None:
         ("User:app", "topic"),
         ("User:app", "group"),
     }
-    status = run("cluster", "status", "--json", directory=secure)
-    assert status.returncode == 0, status.stderr
+    wait_until(
+        lambda: run("cluster", "status", "--json", directory=secure).returncode == 0,
+        what="a cluster that is well",
+    )
 
 
 def test_commands_of_app_create_list_and_describe_its_topics(secure: Path) -> None:
@@ -140,7 +142,10 @@ def test_the_cluster_starts_again_with_the_same_passwords(secure: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert f"kcat -F {secure / 'secure' / 'app.conf'} -L" in again.stdout
     assert settings(secure, "app") == before
-    assert "orders" in AdminClient(before).list_topics(timeout=TIMEOUT_S).topics
+    admin = AdminClient(before)
+    wait_until(
+        lambda: "orders" in admin.list_topics(timeout=TIMEOUT_S).topics, what="the topic of before"
+    )
     (typed,) = (one for one in again.stdout.splitlines() if one.startswith("metrics "))
     scraped = subprocess.run(
         ["bash", "-c", typed.removeprefix("metrics")], capture_output=True, text=True, timeout=60

@@ -66,5 +66,6 @@ def test_the_pages_make_certificates_and_a_broker_that_only_their_owners_reach(
             typed, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S
         )
         assert done.returncode == 0, done.stderr
-        AdminClient(options).poll(0.1)
+        stranger = AdminClient(options)
+        stranger.poll(0.1)
         broker.wait_logged("listener PUBLIC: the client showed no certificate, and must")

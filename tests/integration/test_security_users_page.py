@@ -19,7 +19,7 @@ from tests.integration.walk import agrees
 
 pytestmark = pytest.mark.integration
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 PLACE = "/etc/strandline"
 
 

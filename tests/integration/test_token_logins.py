@@ -46,7 +46,9 @@ from strandline.security.authority import Files
 pytestmark = pytest.mark.integration
 
 ISSUER, AUDIENCE = "https://id.example/", "kafka"
-TIMEOUT_S = 20
+TIMEOUT_S = 60
+DELIVERY_MS, REFUSED_MS = 50_000, 8_000
+"""How long a record waits for a login: one that succeeds in the end, and one that may not."""
 TOPIC = "tokens"
 CREDENTIALS = "Basic " + base64.b64encode(b"reader:s3cret").decode()
 
@@ -177,10 +179,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             yield found
 
 
-def produce(settings: dict[str, object]) -> None:
+def produce(settings: dict[str, object], *, within_ms: int = DELIVERY_MS) -> None:
     """Produce, and fail as the broker says."""
     errors: list[object] = []
-    producer = Producer({**settings, "message.timeout.ms": 8_000})
+    producer = Producer({**settings, "message.timeout.ms": within_ms})
     producer.produce(TOPIC, b"x", on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(TIMEOUT_S) == 0
     if errors[0]:
@@ -211,9 +213,9 @@ def test_rules_of_groups_count_from_each_login_on(secured: Secured) -> None:
     groups = [["writers"]]
 
     def hand(_: str) -> tuple[str, float]:
-        return secured.provider.token("mia", seconds=3, groups=groups[0]), time.time() + 3
+        return secured.provider.token("mia", seconds=6, groups=groups[0]), time.time() + 6
 
-    settings = {**secured.settings(""), "oauth_cb": hand, "message.timeout.ms": 8_000}
+    settings = {**secured.settings(""), "oauth_cb": hand, "message.timeout.ms": DELIVERY_MS}
     producer = Producer({**settings, "topic.metadata.refresh.interval.ms": 200})
 
     def outcome() -> str:
@@ -317,10 +319,10 @@ def test_a_session_ends_with_its_token_and_goes_on_with_the_next_one(secured: Se
     handed: list[str] = []
 
     def hand(_: str) -> tuple[str, float]:
-        handed.append(secured.provider.token("app", seconds=3))
-        return handed[-1], time.time() + 3
+        handed.append(secured.provider.token("app", seconds=6))
+        return handed[-1], time.time() + 6
 
-    settings = {**secured.settings(""), "oauth_cb": hand, "message.timeout.ms": 8_000}
+    settings = {**secured.settings(""), "oauth_cb": hand, "message.timeout.ms": DELIVERY_MS}
     producer = Producer(settings)
     outcomes: list[object] = []
 
@@ -342,7 +344,7 @@ def test_a_new_key_is_taken_and_the_last_keys_stay_while_the_provider_is_away(
 
     def is_taken() -> bool:
         with contextlib.suppress(KafkaException):
-            produce(secured.settings(secured.provider.token("app")))
+            produce(secured.settings(secured.provider.token("app")), within_ms=REFUSED_MS)
             return True
         return False
 
@@ -352,7 +354,7 @@ def test_a_new_key_is_taken_and_the_last_keys_stay_while_the_provider_is_away(
     unknown = Provider(list(secured.provider.keys))
     unknown.rotate()
     with pytest.raises(KafkaException):
-        produce(secured.settings(unknown.token("app")))
+        produce(secured.settings(unknown.token("app")), within_ms=REFUSED_MS)
     produce(secured.settings(secured.provider.token("app")))
     assert secured.provider.fetch_count < 12
 
@@ -445,7 +447,7 @@ def test_a_command_gets_its_tokens_from_the_provider_and_logs_in_again_before_th
         "sasl.oauthbearer.client.secret=s3cret",
         f"https.ca.location={secured.files.trust}",
     )
-    secured.provider.given_count, secured.provider.given_seconds = 0, 2
+    secured.provider.given_count, secured.provider.given_seconds = 0, 5
     produce(secured.settings(secured.provider.token("app")))
     lines = tmp_path / "lines"
     with (

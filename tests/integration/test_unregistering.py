@@ -70,7 +70,8 @@ def test_an_emptied_broker_is_forgotten_and_joins_anew_from_its_old_directory(
         assert ask(4)[0] == 102
     refused = four.run("broker", "unregister", "4", *where, check=False)
     assert refused.returncode == 1 and "there is no broker 4" in refused.stderr
-    assert leaving(four) == {} and seen(four) == [1, 2, 3]
+    assert leaving(four) == {}
+    wait_until(lambda: seen(four) == [1, 2, 3], what="all brokers hear of it")
     four.start(4)
     wait_until(lambda: seen(four) == [1, 2, 3, 4], what="the broker")
     # It is one like the others: replicas are placed there, and what was wanted is forgotten.
@@ -87,4 +88,4 @@ def test_an_emptied_broker_is_forgotten_and_joins_anew_from_its_old_directory(
 
     wait_until(is_down, what="its silence")
     type_in(four, commands(PAGE, title, 1))
-    assert seen(four) == [1, 2, 3]
+    wait_until(lambda: seen(four) == [1, 2, 3], what="all brokers hear of it")
