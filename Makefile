@@ -76,6 +76,12 @@ clients: setup   ## other people's clients, each with its own program: make clie
 bench: setup     ## the figures of bench/README.md
 	@$(BIN)/python -m bench.run
 
+compiled: setup  ## a wheel whose hot modules mypyc compiled, in .build/wheels, and installed in .build/compiled-install: some minutes
+	@rm -rf .build/mypyc .build/wheels .build/compiled-install
+	@STRANDLINE_MYPYC=1 $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir .build/wheels .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .build/compiled-install .build/wheels/strandline-*.whl
+	@PYTHONPATH=.build/compiled-install $(BIN)/python -m strandline.cli.main version
+
 docs: setup      ## the generated pages of docs/reference
 	@$(BIN)/strandline config reference --write docs/reference
 
@@ -88,4 +94,4 @@ lock: setup      ## pin the requirements anew
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --no-emit-package strandline --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.txt
 
-.PHONY: help setup check test test-long simulate outages brief explore chaos demo clients bench docs serve lock
+.PHONY: help setup check test test-long simulate outages brief explore chaos demo clients bench compiled docs serve lock
