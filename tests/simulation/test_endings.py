@@ -53,17 +53,17 @@ def test_damage_that_nobody_mends_is_found() -> None:
 
 
 def test_a_group_that_sends_something_of_its_own_is_found() -> None:
-    """A heartbeat and an answer each way in an interval, and no append."""
+    """A heartbeat and two answers each way in an interval, and no append."""
     way, back = (BrokerId(1), BrokerId(2)), (BrokerId(2), BrokerId(1))
 
     def idle(control: int, bulk: int) -> IdlePassed:
         return IdlePassed(500, 100, {way: control, back: control}, {way: bulk})
 
-    HeartbeatsCoalesced().on_idle_passed(idle(12, 0))
-    with pytest.raises(InvariantError, match=r"^HeartbeatsCoalesced: at rest: 13 messages from 1"):
-        HeartbeatsCoalesced().on_idle_passed(idle(13, 0))
+    HeartbeatsCoalesced().on_idle_passed(idle(18, 0))
+    with pytest.raises(InvariantError, match=r"^HeartbeatsCoalesced: at rest: 19 messages from 1"):
+        HeartbeatsCoalesced().on_idle_passed(idle(19, 0))
     with pytest.raises(InvariantError, match=r"^HeartbeatsCoalesced: at rest: 1 appends from 1"):
-        HeartbeatsCoalesced().on_idle_passed(idle(12, 1))
+        HeartbeatsCoalesced().on_idle_passed(idle(18, 1))
 
 
 def test_the_checker_hands_on_what_was_awaited() -> None:

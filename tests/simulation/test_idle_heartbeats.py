@@ -9,6 +9,7 @@ from tests.simulation.plain_scenario import plain_scenario, started
 from strandline.model.ids import GroupId
 from strandline.replication.replica.replica import Replica
 from strandline.simulation.scenarios.scenario import REGIONS, ProducerPlan, Scenario
+from strandline.simulation.swarm.swarm import run_seed
 from strandline.simulation.world.world import World
 
 MS = 1_000
@@ -16,6 +17,7 @@ EAST, WEST, SOUTH = REGIONS[:3]
 NEAR, FAR = (15, 40, 45), (125, 125, 125)
 """One way between east and west, east and south, west and south, in ms."""
 LOOK_MS = 5
+FAR_JOINS_SEED = 942
 
 
 def wide_area(*, seed: int, ways: tuple[int, int, int], loss_ratio: float = 0.0) -> Scenario:
@@ -127,3 +129,8 @@ def test_a_leader_that_falls_silent_is_followed_in_time(seed: int) -> None:
         ),
         limit_us=begun_us + (800 + 400 + 2 * 90 + 200) * MS,
     )
+
+
+def test_exchanges_with_a_far_broker_may_join_those_with_nearer_ones() -> None:
+    """The far one is due each heartbeat interval as it is, and joins at each half of it."""
+    assert run_seed(FAR_JOINS_SEED).violation is None

@@ -438,10 +438,11 @@ class IdlePassed:
     bulk_counts: Mapping[tuple[BrokerId, BrokerId], int]
 
     def noise(self) -> str:
-        """Messages beyond one heartbeat and one answer each way in an interval."""
+        """Messages beyond three each way in an interval: a heartbeat of its own, and two answers,
+        because the other's heartbeats join those to further brokers after half an interval."""
         intervals = self.duration_ms // self.heartbeat_interval_ms + 1
         for (source, target), count in self.control_counts.items():
-            if count > 2 * intervals:
+            if count > 3 * intervals:
                 return f"{count} messages from {source} to {target} in {intervals} intervals"
         for (source, target), count in self.bulk_counts.items():
             if count:
