@@ -286,8 +286,7 @@ class ReplicaDriver(ReplicaState):
         return True
 
     def _next_pending(self) -> tuple[Event, Entries | None] | None:
-        """The next event that waited, judged by what is known now; None if there is none, or while
-        the replica is busy."""
+        """The next event that waited, judged by what is known now; None without one, or if busy."""
         while self._pending and not self.is_busy:
             event, entries = self._pending.popleft()
             # Heartbeats did not wait: their senders were told that no other replica gets a vote.
