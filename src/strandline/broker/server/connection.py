@@ -129,7 +129,7 @@ class Connection:
         self.number = next(_numbers)
         self.is_closed = False
         self.is_paused = False
-        # Whether its client is over a quota: whatever room there is, it is not read. See `muting`.
+        # The client is over a quota, so the server does not read this connection (`muting`).
         self.is_muted = False
         # Whether it has ever produced: then it also pauses for replication's memory.
         self.is_producer = False
