@@ -236,11 +236,13 @@ def test_an_id_that_is_not_known_here_is_not_deleted_elsewhere(world: BrokerWorl
     assert not world.controller.commands
 
 
-def fetch_of(*, max_wait_ms: int = 0, session_id: int = 0, epoch: int = -1) -> FetchRequest:
+def fetch_of(
+    *, max_wait_ms: int = 0, min_bytes: int = 1, session_id: int = 0, epoch: int = -1
+) -> FetchRequest:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
-        min_bytes=1,
+        min_bytes=min_bytes,
         max_bytes=1_000_000,
         topics=[FetchTopic(topic=TOPIC, partitions=[partition])] if epoch < 1 else [],
         session_id=session_id,
@@ -303,16 +305,34 @@ def test_a_fetch_session_reads_by_the_groups_of_each_request(world: BrokerWorld)
     assert not found.partitions[0].records
 
 
-def test_a_fetch_that_outlasts_its_login_ends_the_connection(world: BrokerWorld) -> None:
-    """An error would tell the client that it has no right; it has to log in again."""
+def test_a_fetch_waits_no_longer_than_its_login_holds(world: BrokerWorld) -> None:
+    """An error would tell the client that it has no right, and clients whose connection ends start
+    anew; after an empty answer they log in again."""
     (replica,) = world.add_topic(TOPIC)
     ends_at_ms = world.services.clock.monotonic_ms() + 1_000
     pending = send(world, fetch_of(max_wait_ms=10_000), 12, replace(ALICE, ends_at_ms=ends_at_ms))
-    world.advance(2_000)
+    world.advance(999)
+    assert not pending.context.is_answered
+    world.advance(1)
     replica.write(b"after")
     world.advance(0)
-    assert pending.sink.closed == ["a Fetch of User:alice outlasted its login"]
+    (found,) = answer_to(pending, fetch_of()).responses  # type: ignore[attr-defined]
+    assert found.partitions[0].error_code == Error.NONE
+    assert not found.partitions[0].records
+    assert not pending.sink.closed
+
+
+def test_a_fetch_whose_login_is_over_gets_no_records(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic(TOPIC)
+    ends_at_ms = world.services.clock.monotonic_ms() + 1_000
+    waiting = fetch_of(max_wait_ms=10_000, min_bytes=1_000_000)
+    pending = send(world, waiting, 12, replace(ALICE, ends_at_ms=ends_at_ms))
+    replica.write(b"before")
+    world.advance(999)
     assert not pending.context.is_answered
+    world.advance(1)
+    (found,) = answer_to(pending, fetch_of()).responses  # type: ignore[attr-defined]
+    assert not found.partitions[0].records
 
 
 def test_a_fetch_session_is_of_its_user(world: BrokerWorld) -> None:

@@ -186,6 +186,9 @@ class FetchCall:
         delay_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
         if self._has_enough(found_bytes):
             delay_ms = CACHE_WAIT_MS
+        ends_at_ms = self._context.session.ends_at_ms
+        if ends_at_ms is not None:
+            delay_ms = min(delay_ms, max(0, ends_at_ms - self._services.clock.monotonic_ms()))
         timed = self._context.timed
         self._parked = Parked(
             clock=self._services.clock,
@@ -453,15 +456,12 @@ class FetchCall:
         return self._may_end(found_bytes)
 
     def _finish(self) -> None:
-        context = self._context
-        if context.session.is_over(self._services.clock.monotonic_ms()):
-            if self._remote is not None:
-                self._remote.drop()
-            context.close(f"a Fetch of {context.session.principal} outlasted its login")
-            return
         try:
-            self._judge_again()
-            self._respond(self._read_all())
+            if self._context.session.is_over(self._services.clock.monotonic_ms()):
+                self._respond_without_records()
+            else:
+                self._judge_again()
+                self._respond(self._read_all())
         except Exception:  # A task boundary: the caller does not know the request.
             self._context.fail()
 
@@ -477,6 +477,14 @@ class FetchCall:
                 self._fail_unknown(fetch, Error.TOPIC_AUTHORIZATION_FAILED)
 
     # ---- the answer ----------------------------------------------------------------------------
+
+    def _respond_without_records(self) -> None:
+        """The login is over. The client gets nothing that it may not have, nor an error that it
+        would take for a missing right; it has to log in again before its next request."""
+        for fetch in self._partitions:
+            fetch.answer.records = b""
+            fetch.size_bytes = 0
+        self._respond(0)
 
     def _respond(self, found_bytes: int) -> None:
         if self._remote is not None:
