@@ -31,6 +31,7 @@ from clients.records import CellError, Found, parse
 STEP_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 LINE_MAX = 200
+NOT_TELLING = ("at ", "goroutine", "^", "File ", "code: ", "}", "Node.js v")
 
 
 class Program:
@@ -149,9 +150,10 @@ def _gather(stream: Iterator[str], lines: list[str]) -> None:
 
 
 def reason(errors: str) -> str:
-    """The last line that says something, without the stack that some languages print after it."""
+    """The last line that says something, without what some languages print after it: the stack,
+    and Node.js its version."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("at ", "goroutine", "^", "File "))]
+    telling = [line for line in lines if not line.startswith(NOT_TELLING)]
     return (telling or lines or ["no word"])[-1][:LINE_MAX]
 
 

@@ -2,10 +2,12 @@
 
 How:    versions and hashes are pinned in what each tool reads: package-lock.json, go.sum,
         pom.xml, Cargo.toml (crates by version). A folder that was built from the same
-        files is used again."""
+        files is used again. One process at a time fetches a folder; the others wait for it."""
 
+import fcntl
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,11 +22,27 @@ def built(name: str, steps: Sequence[Sequence[str]], *, copies: bool = False) ->
     With `copies`, the sources are copied there first and the steps run in the copy. `{out}` in a
     step stands for the folder."""
     source, out = PROGRAMS / name, BUILD / name
+    with alone(out):
+        _build(source, out, steps, copies=copies)
+    return out
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """No other process fetches into this folder meanwhile; one that does is waited for."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with open(out.parent / f"{out.name}.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(source: Path, out: Path, steps: Sequence[Sequence[str]], *, copies: bool) -> None:
     digest = _digest(source, steps)
     stamp = out / ".complete"
     if stamp.exists() and stamp.read_text() == digest:
-        return out
+        return
     out.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)
     if copies:
         for path in _files(source):
             target = out / path.relative_to(source)
@@ -40,7 +58,6 @@ def built(name: str, steps: Sequence[Sequence[str]], *, copies: bool = False) ->
             timeout=TIMEOUT_S,
         )
     stamp.write_text(digest)
-    return out
 
 
 def _files(source: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from bench.clusters import KAFKA_SCRIPTS
 
 from clients.access.login import Login
 from clients.records import CellError
-from clients.toolbox import BUILD
+from clients.toolbox import BUILD, alone
 
 TIMEOUT_S = 180
 FETCH_S = 900
@@ -29,13 +29,14 @@ CLASSES = {
 
 def kafka_home() -> Path:
     """Where Kafka's jars are. Raises subprocess.CalledProcessError if they can't be fetched."""
-    done = subprocess.run(
-        [KAFKA_SCRIPTS / "get-kafka", BUILD / "kafka"],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=FETCH_S,
-    )
+    with alone(BUILD / "kafka"):
+        done = subprocess.run(
+            [KAFKA_SCRIPTS / "get-kafka", BUILD / "kafka"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=FETCH_S,
+        )
     return Path(done.stdout.splitlines()[-1])
 
 

@@ -117,6 +117,8 @@ def test_a_client_whose_tools_are_missing_says_which_command_installs_them(tmp_p
 
 def test_the_reason_of_a_program_is_its_last_telling_line() -> None:
     assert reason("warm\nError: no leader\n    at main (x.mjs:3)\n") == "Error: no leader"
+    thrown = "Error [E]: no package\n    at main {\n  code: 'E'\n}\n\nNode.js v20.20.2\n"
+    assert reason(thrown) == "Error [E]: no package"
 
 
 FULL = "Node 1 sent a full fetch response that created a new incremental fetch session 7 with 3"

@@ -22,6 +22,8 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 from tests.integration.conftest import DevCluster, run, start_cluster, stop_cluster, wait_until
 
+from strandline.tiered.objects.directory import MARK
+
 pytestmark = pytest.mark.integration
 
 TOPIC = "flights"
@@ -322,7 +324,9 @@ def test_writes_are_refused_with_a_sentence(clusters: Clusters) -> None:
     assert "cannot change" in done.stderr
 
 
-def test_what_is_wrong_with_a_source_is_told_when_the_copy_is_created(clusters: Clusters) -> None:
+def test_what_is_wrong_with_a_source_is_told_when_the_copy_is_created(
+    clusters: Clusters, tmp_path: Path
+) -> None:
     def refusal(*arguments: str) -> str:
         done = run("topic", "create", *arguments, "-b", clusters.copy.bootstrap, check=False)
         assert done.returncode == 1
@@ -331,7 +335,11 @@ def test_what_is_wrong_with_a_source_is_told_when_the_copy_is_created(clusters: 
     url = clusters.url
     assert "has no topic trains of cluster" in refusal("trains", "--read-replica-of", url)
     assert "is of cluster" in refusal("copy", "--read-replica-of", f"{url}#other/{TOPIC}")
-    assert "has no tiered storage" in refusal("copy", "--read-replica-of", "file:///tmp/nowhere")
+    bucket = tmp_path / "bucket"
+    assert f"lacks {MARK}" in refusal("copy", "--read-replica-of", bucket.as_uri())
+    bucket.mkdir()
+    (bucket / MARK).touch()
+    assert "has no tiered storage" in refusal("copy", "--read-replica-of", bucket.as_uri())
     told = refusal("copy", "-p", "5", "--read-replica-of", f"{url}#{TOPIC}")
     assert "the source has 2 partition(s)" in told
 

@@ -23,6 +23,7 @@ final class JavaGoverning {
     private static final List<ScramMechanism> MECHANISMS =
         List.of(ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512);
     private static final int ITERATIONS = 5_000;
+    private static final long PAUSE_MS = 20;
 
     private JavaGoverning() {
     }
@@ -44,9 +45,21 @@ final class JavaGoverning {
         client.createAcls(rules).all().get();
         var wanted = new AclBindingFilter(ResourcePatternFilter.ANY, new AccessControlEntryFilter(
             principal, null, AclOperation.ANY, AclPermissionType.ANY));
-        show("rule", client.describeAcls(wanted).values().get());
+        show("rule", described(client, wanted, rules.size()));
         show("deleted", client.deleteAcls(List.of(wanted)).all().get());
-        show("left", client.describeAcls(wanted).values().get());
+        show("left", described(client, wanted, 0));
+    }
+
+    /** As many rules: a broker may hear of a change a moment later. */
+    private static Collection<AclBinding> described(
+        Admin client, AclBindingFilter wanted, int count) throws Exception {
+        while (true) {
+            Collection<AclBinding> found = client.describeAcls(wanted).values().get();
+            if (found.size() == count) {
+                return found;
+            }
+            Thread.sleep(PAUSE_MS);
+        }
     }
 
     private static void user(Admin client, String name) throws Exception {
@@ -54,8 +67,7 @@ final class JavaGoverning {
             client.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion(
                 name, new ScramCredentialInfo(mechanism, ITERATIONS), "secret"))).all().get();
         }
-        var users = List.of(name);
-        client.describeUserScramCredentials(users).all().get().get(name).credentialInfos().stream()
+        described(client, name, MECHANISMS.size()).infos().stream()
             .sorted(Comparator.comparing(ScramCredentialInfo::mechanism))
             .forEach(info ->
                 System.out.println("user\t" + info.mechanism() + "\t" + info.iterations()));
@@ -63,10 +75,26 @@ final class JavaGoverning {
             client.alterUserScramCredentials(
                 List.of(new UserScramCredentialDeletion(name, mechanism))).all().get();
         }
-        try {
-            client.describeUserScramCredentials(users).description(name).get();
-        } catch (ExecutionException error) {
-            System.out.println("gone\t" + error.getCause().getClass().getSimpleName());
+        System.out.println("gone\t" + described(client, name, 0).error().getClass().getSimpleName());
+    }
+
+    private record User(List<ScramCredentialInfo> infos, Throwable error) {
+    }
+
+    /** A user of as many mechanisms, without any an error: a broker may hear of a change a moment later. */
+    private static User described(Admin client, String name, int count) throws Exception {
+        while (true) {
+            User found;
+            try {
+                var one = client.describeUserScramCredentials(List.of(name)).description(name).get();
+                found = new User(one.credentialInfos(), null);
+            } catch (ExecutionException error) {
+                found = new User(List.of(), error.getCause());
+            }
+            if (found.infos().size() == count) {
+                return found;
+            }
+            Thread.sleep(PAUSE_MS);
         }
     }
 

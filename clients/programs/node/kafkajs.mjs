@@ -106,10 +106,11 @@ async function member (brokers, topic, groupId) {
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   await consumer.run({
     autoCommit: false,
-    eachMessage: async ({ partition, message }) => {
-      print(partition, message)
-      const offset = String(BigInt(message.offset) + 1n)
-      await consumer.commitOffsets([{ topic, partition, offset }])
+    eachBatch: async ({ batch, heartbeat }) => {
+      for (const message of batch.messages) print(batch.partition, message)
+      const offset = String(BigInt(batch.lastOffset()) + 1n)
+      await consumer.commitOffsets([{ topic, partition: batch.partition, offset }])
+      await heartbeat()
     }
   })
   await asked()

@@ -29,7 +29,17 @@ from confluent_kafka.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from lines import IDEMPOTENT, PARTITIONS, REPLICAS, RETENTION_MS, Stop, access, record, show
+from lines import (
+    IDEMPOTENT,
+    PARTITIONS,
+    REPLICAS,
+    RETENTION_MS,
+    Stop,
+    access,
+    described,
+    record,
+    show,
+)
 
 TIMEOUT_S = 30
 TRIES = 5
@@ -208,22 +218,38 @@ def govern(bootstrap: str, name: str) -> None:
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
-    _show_rules("rule", client.describe_acls(wanted).result(TIMEOUT_S))
+
+    def rules_of(count: int) -> list[AclBinding]:
+        return described(
+            lambda: client.describe_acls(wanted).result(TIMEOUT_S),
+            lambda found: len(found) == count,
+        )
+
+    _show_rules("rule", rules_of(len(rules)))
     _show_rules("deleted", client.delete_acls([wanted])[wanted].result(TIMEOUT_S))
-    _show_rules("left", client.describe_acls(wanted).result(TIMEOUT_S))
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+    _show_rules("left", rules_of(0))
+    mechanisms = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+    for mechanism in mechanisms:
         made = UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism, 5_000), b"secret")
         client.alter_user_scram_credentials([made])[name].result(TIMEOUT_S)
-    found = client.describe_user_scram_credentials([name])[name].result(TIMEOUT_S)
-    for info in found.scram_credential_infos:
+
+    def mechanisms_of() -> list[ScramCredentialInfo] | KafkaError:
+        try:
+            found = client.describe_user_scram_credentials([name])[name].result(TIMEOUT_S)
+        except KafkaException as error:
+            return error.args[0]
+        return found.scram_credential_infos
+
+    def has_all(found: list[ScramCredentialInfo] | KafkaError) -> bool:
+        return isinstance(found, list) and len(found) == len(mechanisms)
+
+    for info in described(mechanisms_of, has_all):
         print(f"user\t{info.mechanism.name}\t{info.iterations}")
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+    for mechanism in mechanisms:
         gone = UserScramCredentialDeletion(name, mechanism)
         client.alter_user_scram_credentials([gone])[name].result(TIMEOUT_S)
-    try:
-        client.describe_user_scram_credentials([name])[name].result(TIMEOUT_S)
-    except KafkaException as error:
-        print(f"gone\t{error.args[0].name()}")
+    gone = described(mechanisms_of, lambda found: isinstance(found, KafkaError))
+    print(f"gone\t{gone.name()}")
 
 
 def _show_rules(word: str, rules: Iterable[AclBinding]) -> None:

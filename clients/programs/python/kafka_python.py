@@ -30,6 +30,7 @@ from lines import (
     Logged,
     Stop,
     access,
+    described,
     record,
     show,
     ssl_context,
@@ -168,23 +169,36 @@ def govern(bootstrap: str, name: str) -> None:
         sys.exit(f"{failed}")
     anything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
     wanted = ACLFilter(f"User:{name}", None, ACLOperation.ANY, ACLPermissionType.ANY, anything)
-    _show_rules("rule", client.describe_acls(wanted)[0])
+
+    def rules_of(count: int) -> list[ACL]:
+        return described(
+            lambda: list(client.describe_acls(wanted)[0]), lambda found: len(found) == count
+        )
+
+    _show_rules("rule", rules_of(len(rules)))
     for _, matched, error in client.delete_acls([wanted]):
         if error is not NoError:
             raise error
         _show_rules("deleted", matched)
-    _show_rules("left", client.describe_acls(wanted)[0])
+    _show_rules("left", rules_of(0))
     mechanisms = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
     for mechanism in mechanisms:
         made = UserScramCredentialUpsertion(name, mechanism, "secret", iterations=5_000)
         _check(client.alter_user_scram_credentials([made])[name])
-    found = client.describe_user_scram_credentials([name])[name]
+
+    def user_of(count: int) -> dict[str, object]:
+        return described(
+            lambda: client.describe_user_scram_credentials([name])[name],
+            lambda found: len(found["credential_infos"]) == count,
+        )
+
+    found = user_of(len(mechanisms))
     for info in found["credential_infos"]:
         print(f"user\t{info['mechanism'].name}\t{info['iterations']}")
     for mechanism in mechanisms:
         gone = UserScramCredentialDeletion(name, mechanism)
         _check(client.alter_user_scram_credentials([gone])[name])
-    print(f"gone\t{client.describe_user_scram_credentials([name])[name]['error']}")
+    print(f"gone\t{user_of(0)['error']}")
     client.close()
 
 

@@ -7,10 +7,13 @@ import os
 import re
 import signal
 import ssl
+import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+T = TypeVar("T")
 PARTITIONS, REPLICAS = 4, 3
 RETENTION_MS = "7200000"
 IDEMPOTENT = "idempotent"
@@ -35,6 +38,14 @@ def show(
     pairs = ",".join(f"{name}={text.decode()}" for name, text in headers)
     text = (value or b"").decode()
     print(f"record\t{partition}\t{offset}\t{key.decode()}\t{length}\t{text}\t{pairs}", flush=True)
+
+
+def described(describe: Callable[[], T], is_so: Callable[[T], bool]) -> T:
+    """What brokers describe, once all have heard of a change: one may a moment after another has
+    answered it."""
+    while not is_so(found := describe()):
+        time.sleep(0.02)
+    return found
 
 
 def access() -> dict[str, str]:

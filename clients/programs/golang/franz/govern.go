@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"time"
 
 	"clients/lines"
 
@@ -12,7 +13,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-const iterations = 5000
+const (
+	iterations = 5000
+	pause      = 20 * time.Millisecond
+)
 
 // govern makes, shows and deletes rules and a user.
 func govern(servers []string, name string) {
@@ -28,7 +32,7 @@ func govern(servers []string, name string) {
 	}
 	wanted := kadm.NewACLs().AnyResource().ResourcePatternType(kadm.ACLPatternAny).
 		Operations().Allow("User:" + name).AllowHosts().Deny("User:" + name).DenyHosts()
-	described(ctx, adm, "rule", wanted)
+	print(described(ctx, adm, "rule", wanted, 2))
 	gone, err := adm.DeleteACLs(ctx, wanted)
 	lines.Must(err)
 	shown := []string{}
@@ -40,7 +44,7 @@ func govern(servers []string, name string) {
 		}
 	}
 	print(shown)
-	described(ctx, adm, "left", wanted)
+	print(described(ctx, adm, "left", wanted, 0))
 	user(ctx, adm, name)
 }
 
@@ -52,9 +56,7 @@ func user(ctx context.Context, adm *kadm.Client, name string) {
 		lines.Must(err)
 		lines.Must(altered.Error())
 	}
-	found, err := adm.DescribeUserSCRAMs(ctx, name)
-	lines.Must(err)
-	for _, info := range found[name].CredInfos {
+	for _, info := range describedUser(ctx, adm, name, len(mechanisms)).CredInfos {
 		fmt.Printf("user\t%s\t%d\n", info.Mechanism, info.Iterations)
 	}
 	for _, mechanism := range mechanisms {
@@ -63,23 +65,37 @@ func user(ctx context.Context, adm *kadm.Client, name string) {
 		lines.Must(err)
 		lines.Must(altered.Error())
 	}
-	found, err = adm.DescribeUserSCRAMs(ctx, name)
-	lines.Must(err)
-	fmt.Printf("gone\t%v\n", found[name].Err)
+	fmt.Printf("gone\t%v\n", describedUser(ctx, adm, name, 0).Err)
 }
 
-func described(ctx context.Context, adm *kadm.Client, word string, wanted *kadm.ACLBuilder) {
-	found, err := adm.DescribeACLs(ctx, wanted)
-	lines.Must(err)
-	shown := []string{}
-	for _, one := range found {
-		lines.Must(one.Err)
-		for _, rule := range one.Described {
-			shown = append(shown, row(word, rule.Type, rule.Name, rule.Pattern, rule.Principal,
-				rule.Host, rule.Operation, rule.Permission))
+// describedUser has count mechanisms: a broker may hear of a change a moment later.
+func describedUser(ctx context.Context, adm *kadm.Client, name string, count int) kadm.DescribedUserSCRAM {
+	for ; ; time.Sleep(pause) {
+		found, err := adm.DescribeUserSCRAMs(ctx, name)
+		lines.Must(err)
+		if len(found[name].CredInfos) == count {
+			return found[name]
 		}
 	}
-	print(shown)
+}
+
+// described shows count rules: a broker may hear of a change a moment later.
+func described(ctx context.Context, adm *kadm.Client, word string, wanted *kadm.ACLBuilder, count int) []string {
+	for ; ; time.Sleep(pause) {
+		found, err := adm.DescribeACLs(ctx, wanted)
+		lines.Must(err)
+		shown := []string{}
+		for _, one := range found {
+			lines.Must(one.Err)
+			for _, rule := range one.Described {
+				shown = append(shown, row(word, rule.Type, rule.Name, rule.Pattern, rule.Principal,
+					rule.Host, rule.Operation, rule.Permission))
+			}
+		}
+		if len(shown) == count {
+			return shown
+		}
+	}
 }
 
 func row(word string, kind kmsg.ACLResourceType, name string, pattern kadm.ACLPattern,
