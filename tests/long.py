@@ -6,7 +6,7 @@ Why:    many seeds of planted mistakes, every client with every fault, thousands
 How:    tests go in chunks of about a minute, each one run of pytest on all cores. Without a tree
         the order is that of the files; with one it is drawn from its hash, and no chunk begins
         once the seconds are over. `tests/times.json` says how long each test function takes. A
-        chunk that fails prints the command that repeats it.
+        chunk that fails prints the command that repeats it, and the others are run all the same.
 
             python -m tests.long                               all of it
             python -m tests.long --tree HASH --seconds 300     a share
@@ -85,7 +85,7 @@ def main() -> int:
     minutes = sum(times.get(function_of(test), UNKNOWN_CPU_S) for test in tests) / cores / 60
     bound = f"a share of {asked.seconds} s" if asked.seconds else f"about {minutes:.0f} minutes"
     say(f"{len(tests)} tests of the long lane, {bound}")
-    run_count = 0
+    run_count, failed_count = 0, 0
     for chunk in chunks(tests, times, tree=asked.tree, cores=cores):
         if asked.seconds and time.monotonic() - began_s >= asked.seconds:
             break
@@ -93,9 +93,9 @@ def main() -> int:
         if subprocess.run([*PYTEST, *chunk], check=False).returncode != 0:
             repeat = " ".join(f"'{function}'" for function in order(chunk, ""))
             say(f"again: .venv/bin/pytest -q -n auto {repeat}")
-            return 1
-    say(f"{run_count} of {len(tests)} tests of the long lane were run")
-    return 0
+            failed_count += 1
+    say(f"{run_count} of {len(tests)} tests of the long lane were run, {failed_count} runs failed")
+    return 1 if failed_count else 0
 
 
 if __name__ == "__main__":

@@ -142,6 +142,8 @@ def test_another_terminal_ends_a_drill_and_an_interrupt_does(own_cluster: DevClu
             begun = subprocess.Popen(
                 [COMMAND, "drill", "region", "--name", "west", "--for", "300", "--yes", *where],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                # Also where a shell has had it ignored.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )  # fmt: skip
             wait_until(lambda: not is_there(), what="the cut", timeout_s=COMMAND_TIMEOUT_S)
             return begun
