@@ -50,7 +50,8 @@ MECHANISMS = {
 }
 ITERATIONS = 4_096
 START_S, ANSWER_S, POLL_S = 180, 60, 0.05
-PORTS_FIRST, PORTS_COUNT, PORTS_STEP = 10_000, 20_000, 100
+PORTS_FIRST, PORTS_COUNT, PORTS_STEP = 31_000, 1_500, 100
+"""Above those of the clusters of `tests.integration`, which may run beside these."""
 RULE = 'principal_mapping_rules = "RULE:^CN=(.*?),OU=clients,O=example$/$1/, DEFAULT"'
 Port = Callable[[], int]
 
