@@ -56,3 +56,8 @@ def test_most_seeds_are_small_and_close_segments() -> None:
 
 def test_a_group_without_a_leader_at_the_end_keeps_its_objects() -> None:
     assert run_scenario(draw_tiered(65378170)).violation is None
+
+
+def test_total_retention_by_size_takes_what_is_older_than_what_a_log_keeps() -> None:
+    """Objects with older records went live between the decision and the removal."""
+    assert run_scenario(draw_tiered(54247235)).violation is None

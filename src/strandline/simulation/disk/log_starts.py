@@ -87,9 +87,11 @@ def _expired_before(
     replica: Replica, start: SegmentName, *, kept_bytes: int, now_ms: int
 ) -> Offset:
     """The start, if the topic's total retention takes all before it; else 0. It takes records that
-    are in no bucket only if nothing before them is left, or has time left: an object may go live
-    between the decision and the first file that shows it."""
+    are in no bucket only if nothing before them is to stay: an older object, which may go live
+    between the decision and the first file that shows it, goes as well."""
     log, config = replica.log, replica.log.config
+    if 0 <= config.retention_bytes <= kept_bytes:  # What this log keeps is enough.
+        return start.base_offset
     tier = replica.tier.state
     has_time_left = not all(
         0 <= config.retention_ms < now_ms - entry.max_timestamp
@@ -99,8 +101,6 @@ def _expired_before(
     )
     if has_time_left and tier.start_offset(log.start_offset) < log.start_offset:
         return Offset(0)
-    if 0 <= config.retention_bytes <= kept_bytes:
-        return start.base_offset
     if not 0 <= config.retention_ms < LogConfig().retention_ms:  # No history lasts that long.
         return Offset(0)
     newest_ms = -1
