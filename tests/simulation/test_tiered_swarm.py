@@ -61,3 +61,8 @@ def test_a_group_without_a_leader_at_the_end_keeps_its_objects() -> None:
 def test_total_retention_by_size_takes_what_is_older_than_what_a_log_keeps() -> None:
     """Objects with older records went live between the decision and the removal."""
     assert run_scenario(draw_tiered(54247235)).violation is None
+
+
+def test_less_may_go_while_a_prefix_that_was_dropped_is_being_removed() -> None:
+    """An object went live meanwhile, so that the total retention may not take so much any more."""
+    assert run_scenario(draw_tiered(67484006)).violation is None

@@ -125,6 +125,10 @@ class LogMaintenance:
         )
         if self._tier.is_in_use:
             start = self._before_checkpoint(start)
+        dropped = replica.raft.log.first_index
+        if log.start_index < dropped and start.base_index < dropped:
+            # An earlier decision is under way: it cannot be taken back, though less may go now.
+            start = log.segment_at(dropped)
         if start.base_index <= log.start_index or start.base_index - 1 > replica.raft.commit:
             return
         self._listener.step(PrefixDropped(start.base_index, start.base_offset))
