@@ -107,14 +107,14 @@ def answer_before_the_state_is_durable(patch: pytest.MonkeyPatch) -> None:
 
 def follow_leaders_of_the_past(patch: pytest.MonkeyPatch) -> None:
     """The epoch of an append is not checked."""
-    honest = Replica.on_message
+    honest = Replica.on_append
 
-    def on_message(self: Replica, sender: int, message: object, entries: object = None) -> None:
+    def on_append(self: Replica, sender: int, message: object, entries: object) -> None:
         if isinstance(message, AppendRequest) and not self.is_leader:
             message = _in_epoch(message, max(message.epoch, self.epoch))
         honest(self, sender, message, entries)  # type: ignore[arg-type]
 
-    patch.setattr(Replica, "on_message", on_message)
+    patch.setattr(Replica, "on_append", on_append)
 
 
 def truncate_what_matches(patch: pytest.MonkeyPatch) -> None:
@@ -550,7 +550,7 @@ MUTANTS: Sequence[Mutant] = (
         False,
         changes={"asks_voters": False},
     ),
-    Mutant(count_observers, ("kill-leader", "mute", "isolation"), 23, False, has_observers=True),
+    Mutant(count_observers, ("kill-leader", "mute", "isolation"), 1042, False, has_observers=True),
     Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 136, False),
     Mutant(
         commit_offsets_at_once,

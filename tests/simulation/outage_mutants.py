@@ -270,7 +270,7 @@ class OutageMutant:
 OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(appoint_observers, 2, "PromotionKeepsRpoZero"),
     OutageMutant(believe_a_lost_disk, 35, "PromotionKeepsRpoZero", LOSSES),
-    OutageMutant(appoint_whoever_answers, 228, "AtMostOneSuccessor", CUTS),
+    OutageMutant(appoint_whoever_answers, 5031, "AtMostOneSuccessor", CUTS),
     OutageMutant(appoint_a_log_that_is_not_the_best, 112, "", LOSSES),
     OutageMutant(forget_who_was_granted, 1, "", CUTS),
     OutageMutant(
