@@ -3,6 +3,7 @@ others reads."""
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -152,11 +153,13 @@ def test_two_members_of_a_group_share_the_partitions(cluster: DevCluster, topic:
 
 def test_offsets_are_found_by_time(cluster: DevCluster, topic: str) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    first_ms = int(time.time() * 1_000)
     for number in range(10):
-        producer.produce(topic, value=b"x", partition=0, timestamp=1_000_000 + number * 1_000)
+        producer.produce(topic, value=b"x", partition=0, timestamp=first_ms + number * 1_000)
         producer.flush(TIMEOUT_S)
     with consumer_of(cluster, f"g-{topic}") as consumer:
-        found = consumer.offsets_for_times([TopicPartition(topic, 0, 1_004_500)], timeout=TIMEOUT_S)
+        asked = [TopicPartition(topic, 0, first_ms + 4_500)]
+        found = consumer.offsets_for_times(asked, timeout=TIMEOUT_S)
         assert found[0].offset == 5
         assert consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=TIMEOUT_S) == (
             0,

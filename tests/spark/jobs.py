@@ -24,6 +24,8 @@ CLIENT_TIMEOUT_S = 60
 STARTS_MAX = 5
 SLOW_WORKER = "Python worker failed to connect back"
 """Spark gives the worker of a stream 10 s to start, whatever its settings."""
+KEPT = {"retention.ms": "-1"}
+"""The configuration of a topic that keeps records of any age: some tests write old ones."""
 
 T = TypeVar("T")
 
@@ -145,10 +147,11 @@ def _kill_group(group: int) -> None:
 
 
 def create_topic(cluster: Cluster, name: str, *, partitions: int) -> None:
-    """A topic with as many replicas as there are brokers, three at most."""
+    """A topic with as many replicas as there are brokers, three at most; it keeps records of any
+    age."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     replicas = min(3, len(admin.list_topics(timeout=CLIENT_TIMEOUT_S).brokers))
-    created = admin.create_topics([NewTopic(name, partitions, replicas)])
+    created = admin.create_topics([NewTopic(name, partitions, replicas, config=KEPT)])
     created[name].result(CLIENT_TIMEOUT_S)
 
 

@@ -17,7 +17,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as every user of Spark writes it)
 from tests.integration.conftest import wait_until
-from tests.spark.jobs import CLIENT_TIMEOUT_S, Cluster, create_topic, read_topic, started_again
+from tests.spark.jobs import (
+    CLIENT_TIMEOUT_S,
+    KEPT,
+    Cluster,
+    create_topic,
+    read_topic,
+    started_again,
+)
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -223,7 +230,7 @@ def test_a_batch_larger_than_the_topic_takes_says_which_option_helps(
     spark: SparkSession, cluster: Cluster, topic_name: str
 ) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    topic = NewTopic(topic_name, 1, 1, config={"max.message.bytes": "5000"})
+    topic = NewTopic(topic_name, 1, 1, config={**KEPT, "max.message.bytes": "5000"})
     admin.create_topics([topic])[topic_name].result(CLIENT_TIMEOUT_S)
     frame = numbers(spark, 4_000).drop("partition")
     with pytest.raises(PySparkException, match=r"max\.message\.bytes: lower kafka\.batch\.size"):
